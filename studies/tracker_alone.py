@@ -70,10 +70,19 @@ def mapped(top: Elaboratable, ports: list[Signal], out: Path, name: str) -> dict
     text = no_collisions(plain_names(rtlil.convert(top, name=TOP, ports=ports, emit_src=False)))
     (out / f"{name}.il").write_text(text)
     yosys(
-        [f"read_rtlil {name}.il", f"hierarchy -top {TOP}", "proc", "flatten", "opt_clean", SCRIPT,
-         f"synth_ecp5 {MAPPING} -top {TOP}", f"write_json {name}.json"],
-        out / f"{name}.log", out,
-    )  # fmt: skip
+        [
+            f"read_rtlil {name}.il",
+            f"hierarchy -top {TOP}",
+            "proc",
+            "flatten",
+            "opt_clean",
+            SCRIPT,
+            f"synth_ecp5 {MAPPING} -top {TOP}",
+            f"write_json {name}.json",
+        ],
+        out / f"{name}.log",
+        out,
+    )
     cells = json.loads((out / f"{name}.json").read_text())["modules"][TOP]["cells"].values()
     return {kind: sum(cell["type"] == kind for cell in cells) for kind in CELLS}
 
@@ -81,8 +90,21 @@ def mapped(top: Elaboratable, ports: list[Signal], out: Path, name: str) -> dict
 def nextpnr(program: str, out: Path, name: str, mhz: float, *arguments: str) -> float:
     """Return the frequency in MHz that the tracker's registers reach, by the program's last report."""
     log = out / f"{name}.log"
-    command = [tool(program), "--um5g-85k", "--package", "CABGA381", "--speed", "8", "--freq", f"{mhz:.1f}", "--timing-allow-fail",
-               "--lpf-allow-unconstrained", "--report", f"{name}.report.json", *arguments]  # fmt: skip
+    command = [
+        tool(program),
+        "--um5g-85k",
+        "--package",
+        "CABGA381",
+        "--speed",
+        "8",
+        "--freq",
+        f"{mhz:.1f}",
+        "--timing-allow-fail",
+        "--lpf-allow-unconstrained",
+        "--report",
+        f"{name}.report.json",
+        *arguments,
+    ]
     done = subprocess.run(command, cwd=out, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     log.write_text(done.stdout + done.stderr)
     reached = re.findall(r"Max frequency for clock .*: ([\d.]+) MHz", log.read_text())
@@ -117,9 +139,19 @@ def main() -> int:
         for seed in given.seeds.split(","):
             name = f"placed-{seed}"
             mhz = nextpnr(
-                given.nextpnr, given.out, name, ASKED_MHZ,
-                "--json", "between.json", "--seed", seed, "--no-route", "--write", f"{name}.json", *ROUTER,
-            )  # fmt: skip
+                given.nextpnr,
+                given.out,
+                name,
+                ASKED_MHZ,
+                "--json",
+                "between.json",
+                "--seed",
+                seed,
+                "--no-route",
+                "--write",
+                f"{name}.json",
+                *ROUTER,
+            )
             print(f"seed {seed}, placed: {mhz:.1f} MHz", flush=True)
             if given.place_only:
                 continue

@@ -16,9 +16,12 @@ METHODS = ("join", "wait")
 LEAST_S = 1.0
 """A shorter limit is one that a test means to reach."""
 MEANT = {
-    "sim/test_cut_short.py", "hw/board/test_route.py",  # mean to reach it
-    "host/meters/line.py", "host/meters/scpi_device.py", "host/meters/test_file.py",  # leave a thread behind that still waits
-}  # fmt: skip
+    "sim/test_cut_short.py",
+    "hw/board/test_route.py",  # mean to reach it
+    "host/meters/line.py",
+    "host/meters/scpi_device.py",
+    "host/meters/test_file.py",  # leave a thread behind that still waits
+}
 """Files with a longer limit."""
 
 

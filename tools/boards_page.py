@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The histogram of docs/accuracy.md: random boards of the virtual rig after `wattbell calibrate`.
 
-    tools/boards_page.py build/calibrate/boards.jsonl      what `make calibrate` wrote, a line a board (tests/sim/rig/test_calibrate.py)
-"""  # fmt: skip
+tools/boards_page.py build/calibrate/boards.jsonl      what `make calibrate` wrote, a line a board (tests/sim/rig/test_calibrate.py)
+"""
 
 from __future__ import annotations
 
@@ -45,8 +45,10 @@ def table(levels: dict[tuple[float, float], list[tuple[float, float]]], boards: 
     for (volts, amps), shares in levels.items():
         current, power = ([share[k] for share in shares] for k in range(2))
         spread = (sum(share * share for share in current) / len(current)) ** 0.5
-        lines.append(f"| {volts:g} V, {amps:g} A | {sum(abs(s) <= 1 for s in current)} | {max(map(abs, current)):.2f} | {spread:.2f} | "
-                     f"{sum(abs(s) <= 1 for s in power)} | {max(map(abs, power)):.2f} |")  # fmt: skip
+        lines.append(
+            f"| {volts:g} V, {amps:g} A | {sum(abs(s) <= 1 for s in current)} | {max(map(abs, current)):.2f} | {spread:.2f} | "
+            f"{sum(abs(s) <= 1 for s in power)} | {max(map(abs, power)):.2f} |"
+        )
     return "\n".join([*lines, "", f"![Errors of calibrated boards of the virtual rig, as a share of the limit](img/{PICTURE.name})"])
 
 

@@ -60,9 +60,16 @@ def synthesise(out: Path) -> dict[str, int]:
     """``netlist.v``; returns the number of cells by type. Raises BuildError when there is a cell that no model is of."""
     target, count = out / "netlist.v", out / "netlist.json"
     passes = [
-        "read_rtlil netlist.il", f"hierarchy -top {TOP}", "proc", "flatten", "opt_clean", SCRIPT, f"synth_ecp5 {MAPPING} -top {TOP}",
-        f"tee -q -o {count.name} stat -json", f"write_verilog -noattr {target.name}",
-    ]  # fmt: skip
+        "read_rtlil netlist.il",
+        f"hierarchy -top {TOP}",
+        "proc",
+        "flatten",
+        "opt_clean",
+        SCRIPT,
+        f"synth_ecp5 {MAPPING} -top {TOP}",
+        f"tee -q -o {count.name} stat -json",
+        f"write_verilog -noattr {target.name}",
+    ]
     inputs = (*sources(), *passes, versions(["amaranth", "pyosys"]))
     if not (fresh(target, *inputs) and count.exists()):
         instrument = Instrument(VARIANTS[TOP])
@@ -88,8 +95,13 @@ def faulty(netlist: str) -> str:
 def library(out: Path) -> Path:
     """The Verilated netlist, built with the rig's own script."""
     models = files("pyosys") / "share" / "lattice"
-    texts = [faulty((out / "netlist.v").read_text()), "`define NO_INCLUDES", *((models / name).read_text() for name in YOSYS_CELLS),
-             _FAULTY, *(path.read_text() for path in CELLS)]  # fmt: skip
+    texts = [
+        faulty((out / "netlist.v").read_text()),
+        "`define NO_INCLUDES",
+        *((models / name).read_text() for name in YOSYS_CELLS),
+        _FAULTY,
+        *(path.read_text() for path in CELLS),
+    ]
     source, text = out / f"{TOP}.v", "\n".join(texts)
     if not source.exists() or digest(source) != digest(text):
         source.write_text(text)

@@ -71,9 +71,21 @@ SLIPS = {"Add": "Sub", "Sub": "Add", "Mul": "Div", "Div": "Mul", "FloorDiv": "Di
 Cosmic Ray can replace an operator by each of the others. With one replacement, a sample counts places in the code rather than alternatives
 at one place, most of which any test would notice.
 """
-PLAIN = ("AddNot", "ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWithOr", "ReplaceOrWithAnd", "ReplaceBreakWithContinue",
-         "ReplaceContinueWithBreak", "ExceptionReplacer", "NumberReplacer", "ZeroIterationForLoop", "ReplaceUnaryOperator_Delete_Not",
-         "ReplaceUnaryOperator_USub_UAdd", "ReplaceUnaryOperator_Delete_Invert")  # fmt: skip
+PLAIN = (
+    "AddNot",
+    "ReplaceTrueWithFalse",
+    "ReplaceFalseWithTrue",
+    "ReplaceAndWithOr",
+    "ReplaceOrWithAnd",
+    "ReplaceBreakWithContinue",
+    "ReplaceContinueWithBreak",
+    "ExceptionReplacer",
+    "NumberReplacer",
+    "ZeroIterationForLoop",
+    "ReplaceUnaryOperator_Delete_Not",
+    "ReplaceUnaryOperator_USub_UAdd",
+    "ReplaceUnaryOperator_Delete_Invert",
+)
 
 ARROW = "  ->  "
 CAUGHT, TIMEOUT, SURVIVED, NO_TEST, NOT_GREEN, UNVIABLE = "caught", "timeout", "survived", "no test", "not green", "unviable"
@@ -604,9 +616,19 @@ class Results:
                 row["equivalent"] = argued(arguments, place.file, place.operator, row["what"])
 
     def add(self, fault: Fault, verdict: str, seconds: float, commit: str) -> None:
-        row = {"key": fault.key, "area": fault.area, "kept": fault.kept, "file": fault.file, "line": fault.line, "what": fault.what,
-               "verdict": verdict, "equivalent": fault.equivalent, "seconds": round(seconds, 1), "commit": commit[:7],
-               "date": time.strftime("%Y-%m-%d", time.gmtime())}  # fmt: skip
+        row = {
+            "key": fault.key,
+            "area": fault.area,
+            "kept": fault.kept,
+            "file": fault.file,
+            "line": fault.line,
+            "what": fault.what,
+            "verdict": verdict,
+            "equivalent": fault.equivalent,
+            "seconds": round(seconds, 1),
+            "commit": commit[:7],
+            "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        }
         self.rows[fault.key] = row
         with self.path.open("a", encoding="utf-8") as out:
             out.write(json.dumps(row) + "\n")

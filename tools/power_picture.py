@@ -25,9 +25,7 @@ from wattbell.results.reference import reference_set
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "docs" / "img" / "power-rate.png"
 TEST = "Random write"
-SHOWN = (
-    "intel-660p-1tb", "intel-600p", "wd-sn550", "sm2262en-ref-2tb", "samsung-960", "toshiba-rc100", "wd-sn750", "samsung-970-evo-plus"
-)  # fmt: skip
+SHOWN = ("intel-660p-1tb", "intel-600p", "wd-sn550", "sm2262en-ref-2tb", "samsung-960", "toshiba-rc100", "wd-sn750", "samsung-970-evo-plus")
 """Profiles, as many as there are colours: one name for each curve can be read."""
 STAMP = f"computed by {len(SHOWN)} drive MODELS on the virtual rig; not measured on any drive"
 INCHES = (8.3, 4.4)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The picture of `wattbell view` in docs/view.md: `make demo` first, then
 
-    tools/view_picture.py build/demo/capture [--fragment t=...] [--dark]      writes docs/img/view.png; needs Debian's chromium
-"""  # fmt: skip
+tools/view_picture.py build/demo/capture [--fragment t=...] [--dark]      writes docs/img/view.png; needs Debian's chromium
+"""
 
 from __future__ import annotations
 

@@ -217,9 +217,12 @@ class Instrument(wiring.Component):
         if player:
             m.submodules.player = player
             m.d.comb += [
-                player.now.eq(self.now), player.addr.eq(self.reg_addr[:7]), player.wdata.eq(self.reg_wdata),
-                player.we.eq(self.reg_we & self.reg_addr[7]), self.reg_rdata.eq(Mux(self.reg_addr[7], player.rdata, regs.rdata)),
-            ]  # fmt: skip
+                player.now.eq(self.now),
+                player.addr.eq(self.reg_addr[:7]),
+                player.wdata.eq(self.reg_wdata),
+                player.we.eq(self.reg_we & self.reg_addr[7]),
+                self.reg_rdata.eq(Mux(self.reg_addr[7], player.rdata, regs.rdata)),
+            ]
 
         # Time.
         now = self.now

@@ -14,8 +14,25 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-__all__ = ["END", "NAME", "ROOT", "BuildError", "HopelessError", "check_packages", "digest", "fresh", "made", "plain_names", "prepare",
-           "run", "sources", "timed", "versions", "write_docs", "yosys"]  # fmt: skip
+__all__ = [
+    "END",
+    "NAME",
+    "ROOT",
+    "BuildError",
+    "HopelessError",
+    "check_packages",
+    "digest",
+    "fresh",
+    "made",
+    "plain_names",
+    "prepare",
+    "run",
+    "sources",
+    "timed",
+    "versions",
+    "write_docs",
+    "yosys",
+]
 
 ROOT = Path(__file__).parents[2]
 NAME = "tap"

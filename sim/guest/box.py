@@ -103,9 +103,12 @@ def start_rig(stack: ExitStack, work: Path, trace: Path, options: list[str], rai
         follow = started(stack, script, work / "rail-only.log", stdin=follow.stdout, stdout=subprocess.PIPE)
     environment = {**os.environ, "WATTBELL_RUNTIME": str(work / "runtime")}
     rig = started(
-        stack, [str(guest_binary().with_name("wattbell-rig")), "play", "-", "--serial", SERIAL, *options], work / "rig.log",
-        stdin=follow.stdout, env=environment,
-    )  # fmt: skip
+        stack,
+        [str(guest_binary().with_name("wattbell-rig")), "play", "-", "--serial", SERIAL, *options],
+        work / "rig.log",
+        stdin=follow.stdout,
+        env=environment,
+    )
     registration = work / "runtime" / "rigs" / f"{SERIAL}.json"
     wait_for(registration, rig, work / "rig.log", "the virtual rig")
     ports: dict[str, str] = json.loads(registration.read_text())
@@ -149,8 +152,9 @@ def run(options: argparse.Namespace) -> int:
         words[kernel] += " rdinit=/box-init" + ("" if options.drive else " box.drive=none")
         # Programs here time their waits for serial ports. On a busy machine the kernel measured its TSC 20 times too slow.
         words[kernel] = words[kernel].replace("tsc=reliable", "tsc=unstable clocksource=hpet")
-        qemu = started(stack, [*words, *extra, *options.qemu_arg], out / "qemu-stderr.txt", env=guest.environment(),
-                       stdin=subprocess.DEVNULL)  # fmt: skip
+        qemu = started(
+            stack, [*words, *extra, *options.qemu_arg], out / "qemu-stderr.txt", env=guest.environment(), stdin=subprocess.DEVNULL
+        )
         signs = SignsOfLife([out / "console.log", work / "console.txt"], servers)
         try:
             while qemu.poll() is None:

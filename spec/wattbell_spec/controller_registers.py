@@ -48,15 +48,22 @@ _IRQ = (
 )
 
 _CONSOLE = (
-    Register("CONSOLE_IN", 0x80, 9, _TAKE, 0, "bytes from the control port; a read consumes one", (
-        Bits("DATA", 0, 8, "the byte"), Bits("VALID", 8, 1, "there was one"))),
+    Register(
+        "CONSOLE_IN",
+        0x80,
+        9,
+        _TAKE,
+        0,
+        "bytes from the control port; a read consumes one",
+        (Bits("DATA", 0, 8, "the byte"), Bits("VALID", 8, 1, "there was one")),
+    ),
     Register("CONSOLE_OUT", 0x81, 8, _WO, 0, "a byte to the control port; lost if there is no room"),
     Register("LINK", 0x82, 32, _RO, 0, "what the board sees of the link (docs/bitstream.md); 0 where no lanes are tapped"),
     Register("CONSOLE_STATE", 0x83, 1, _RO, 0, "control port", (Bits("ROOM", 0, 1, "CONSOLE_OUT accepts a byte"),)),
     Register("IRQ_PENDING", 0x84, 7, _RO, 0, "interrupts pending for the core. Level-sensitive: each clears with its cause", _IRQ),
     Register("IRQ_ENABLE", 0x85, 7, _RW, 0, "the core's external interrupt 0 is high while IRQ_PENDING & IRQ_ENABLE is not 0", _IRQ),
     *_wide("WAKE", 0x86, _RW, "alarm: tick that raises IRQ_PENDING.WAKE. Write all ones to HI, then LO, then HI", (1 << 64) - 1),
-)  # fmt: skip
+)
 
 _SYSTEM = (
     Register("WATCHDOG_TIMEOUT", 0x89, 16, _RW, 0, "time from the last kick to a restart of the core, in units of 2^20 ticks (1.05 ms). "
@@ -101,19 +108,37 @@ _POWER_REGISTERS = (
 )  # fmt: skip
 
 _I2C = (
-    Register("I2C_COMMAND", 0xA0, 12, _WO, 0, "transfer one byte on the board's I2C bus; ignored while BUSY", (
-        Bits("DATA", 0, 8, "byte to send"),
-        Bits("START", 8, 1, "a (repeated) start condition before it"),
-        Bits("STOP", 9, 1, "a stop condition after it"),
-        Bits("READ", 10, 1, "receive a byte instead of sending one"),
-        Bits("NACK", 11, 1, "answer a received byte with NACK (the last one)"))),
-    Register("I2C_STATE", 0xA1, 11, _RO, 0, "result of the transfer", (
-        Bits("BUSY", 0, 1, "in progress"),
-        Bits("ACK", 1, 1, "the byte sent was acknowledged"),
-        Bits("STUCK", 2, 1, "SCL stayed low for 1 ms and the byte was abandoned"),
-        Bits("DATA", 3, 8, "the byte received"))),
+    Register(
+        "I2C_COMMAND",
+        0xA0,
+        12,
+        _WO,
+        0,
+        "transfer one byte on the board's I2C bus; ignored while BUSY",
+        (
+            Bits("DATA", 0, 8, "byte to send"),
+            Bits("START", 8, 1, "a (repeated) start condition before it"),
+            Bits("STOP", 9, 1, "a stop condition after it"),
+            Bits("READ", 10, 1, "receive a byte instead of sending one"),
+            Bits("NACK", 11, 1, "answer a received byte with NACK (the last one)"),
+        ),
+    ),
+    Register(
+        "I2C_STATE",
+        0xA1,
+        11,
+        _RO,
+        0,
+        "result of the transfer",
+        (
+            Bits("BUSY", 0, 1, "in progress"),
+            Bits("ACK", 1, 1, "the byte sent was acknowledged"),
+            Bits("STUCK", 2, 1, "SCL stayed low for 1 ms and the byte was abandoned"),
+            Bits("DATA", 3, 8, "the byte received"),
+        ),
+    ),
     Register("I2C_PERIOD", 0xA2, 16, _RW, 10000, "SCL period in ticks. Reset: 100 kHz"),
-)  # fmt: skip
+)
 
 _METER = (
     Register("METER_CONTROL", 0xB0, 2, _RW, 0, "the meter", (

@@ -26,13 +26,25 @@ _FINE = 36
 
 
 _LINK_EVENTS = {
-    LinkEvent.STATE: "LINK_STATE", LinkEvent.LANES: "LINK_LANES", LinkEvent.SPEED: "LINK_SPEED", LinkEvent.ACK: "DLLP: Ack",
-    LinkEvent.NAK: "DLLP: Nak", LinkEvent.POWER: "DLLP: power management", LinkEvent.FLOW_CONTROL_INIT: "DLLP: InitFC1, InitFC2",
-    LinkEvent.DUPLICATE: "LINK_TLP: DUPLICATE", LinkEvent.LOST: "LINK_TLP: GAP", LinkEvent.RECOVERED: "LINK_TLP: RECOVERED",
-    LinkEvent.NULLIFIED: "LINK_TLP: NULLIFIED", LinkEvent.BAD_LCRC: "LINK_TLP: BAD_LCRC", LinkEvent.BAD_FRAME: "LINK_TLP: BAD_FRAME",
-    LinkEvent.NO_ROOM: "LINK_TLP: NO_ROOM", LinkEvent.FAULTS: "LINK_FAULTS",
-    LinkEvent.BLOCK_FAULTS: "BLOCK_FAULTS", LinkEvent.RATE: "LINK_RATE", LinkEvent.LOCK: "LINK_LOCK",
-}  # fmt: skip
+    LinkEvent.STATE: "LINK_STATE",
+    LinkEvent.LANES: "LINK_LANES",
+    LinkEvent.SPEED: "LINK_SPEED",
+    LinkEvent.ACK: "DLLP: Ack",
+    LinkEvent.NAK: "DLLP: Nak",
+    LinkEvent.POWER: "DLLP: power management",
+    LinkEvent.FLOW_CONTROL_INIT: "DLLP: InitFC1, InitFC2",
+    LinkEvent.DUPLICATE: "LINK_TLP: DUPLICATE",
+    LinkEvent.LOST: "LINK_TLP: GAP",
+    LinkEvent.RECOVERED: "LINK_TLP: RECOVERED",
+    LinkEvent.NULLIFIED: "LINK_TLP: NULLIFIED",
+    LinkEvent.BAD_LCRC: "LINK_TLP: BAD_LCRC",
+    LinkEvent.BAD_FRAME: "LINK_TLP: BAD_FRAME",
+    LinkEvent.NO_ROOM: "LINK_TLP: NO_ROOM",
+    LinkEvent.FAULTS: "LINK_FAULTS",
+    LinkEvent.BLOCK_FAULTS: "BLOCK_FAULTS",
+    LinkEvent.RATE: "LINK_RATE",
+    LinkEvent.LOCK: "LINK_LOCK",
+}
 """Kind of a link event -> the stream event it becomes."""
 
 

@@ -126,13 +126,23 @@ def nvme_numbers() -> str:
         listed = ", ".join(f"0x{code:02X}" for code in codes)
         what = "carry SLBA and NLB" if name == "LBA_OPCODES" else "move user data over the link"
         lines.append(f"/// I/O opcodes that {what}.\npub const {name}: [u8; {len(codes)}] = [{listed}];")
-    lines += ["/// Features with a fixed length of data: identifier, double words of Set Features, of Get Features.",
-              f"pub const FEATURE_DWS: [(u8, u32, u32); {len(nvme.FEATURE_DWS)}] = [",
-              *(f"    (0x{fid:02X}, {set_dws}, {get_dws})," for fid, set_dws, get_dws in nvme.FEATURE_DWS), "];"]  # fmt: skip
+    lines += [
+        "/// Features with a fixed length of data: identifier, double words of Set Features, of Get Features.",
+        f"pub const FEATURE_DWS: [(u8, u32, u32); {len(nvme.FEATURE_DWS)}] = [",
+        *(f"    (0x{fid:02X}, {set_dws}, {get_dws})," for fid, set_dws, get_dws in nvme.FEATURE_DWS),
+        "];",
+    ]
     for kind, opcodes in (("io", nvme.IO), ("admin", nvme.ADMIN)):
-        lines += ["", f"/// Name of an opcode of {kind} queues, as the host's figures have it.",
-                  f"pub fn {kind}_name(code: u8) -> Option<&'static str> {{", "    Some(match code {",
-                  *(f'        0x{o.code:02X} => "{o.name}",' for o in opcodes), "        _ => return None,", "    })", "}"]  # fmt: skip
+        lines += [
+            "",
+            f"/// Name of an opcode of {kind} queues, as the host's figures have it.",
+            f"pub fn {kind}_name(code: u8) -> Option<&'static str> {{",
+            "    Some(match code {",
+            *(f'        0x{o.code:02X} => "{o.name}",' for o in opcodes),
+            "        _ => return None,",
+            "    })",
+            "}",
+        ]
     lines += ["", "#[allow(missing_docs)] // names are those of the specification", "impl crate::Status {"]
     for status in nvme.STATUSES:
         value = status.sct << 8 | status.sc

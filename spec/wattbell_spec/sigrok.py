@@ -33,11 +33,14 @@ def tables() -> str:
     lines += _dictionary("EVENTS", ((str(int(kind)), kind.name) for kind in spec.EventType))
     lines += _dictionary("ADMIN", ((f"0x{o.code:02X}", o.title) for o in nvme.ADMIN))
     lines += _dictionary("IO", ((f"0x{o.code:02X}", o.title) for o in nvme.IO))
-    lines += [f"LINK_STATES = {tuple(_STATES.get(name, name) for name in _names(spec.LinkState))!r}",
-              f"PLACED = {(*nvme.LBA_OPCODES, nvme.io('dsm'))!r}",
-              f"LOSSES = {_names(spec.LossSource)!r}",
-              f"COMMAND_FLAGS = {tuple(flag.name for flag in spec.CommandFlag)!r}",
-              f"RAIL_FLAGS = {tuple(flag.name for flag in spec.RailFlag)!r}", ""]  # fmt: skip
+    lines += [
+        f"LINK_STATES = {tuple(_STATES.get(name, name) for name in _names(spec.LinkState))!r}",
+        f"PLACED = {(*nvme.LBA_OPCODES, nvme.io('dsm'))!r}",
+        f"LOSSES = {_names(spec.LossSource)!r}",
+        f"COMMAND_FLAGS = {tuple(flag.name for flag in spec.CommandFlag)!r}",
+        f"RAIL_FLAGS = {tuple(flag.name for flag in spec.RailFlag)!r}",
+        "",
+    ]
     lines += ["# fields of a command: lowest bit, bits", "COMMAND_FIELDS = {"]
     bit = 0
     for field in spec.COMMAND:

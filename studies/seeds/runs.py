@@ -129,8 +129,12 @@ def main() -> int:
         failures = [text for text in pool.map(lambda job: run(job, chosen.folder), jobs) if text]
     for text in failures:
         print(f"seeds-check: {text}", file=sys.stderr)
-    runs = [option for job in jobs if (chosen.folder / job.name / "results.json").is_file()
-            for option in ("--run", str((chosen.folder / job.name).resolve()))]  # fmt: skip
+    runs = [
+        option
+        for job in jobs
+        if (chosen.folder / job.name / "results.json").is_file()
+        for option in ("--run", str((chosen.folder / job.name).resolve()))
+    ]
     page = subprocess.run([sys.executable, "-m", "studies.seeds", *runs, "--out", str(chosen.out.resolve())], cwd=ROOT, check=False)
     return 1 if failures else page.returncode
 

@@ -59,11 +59,13 @@ def main() -> int:
             "first loss, no data, 42 MB/s": first_loss(lambda rate: at(rate, 3 * long), SUSTAINED, 2 * SUSTAINED),
             "first loss, no data, stream taken at once": first_loss(lambda rate: at(rate, usb=False), SUSTAINED, 8 * SUSTAINED),
             "first loss, no data, stream taken at once, TLPs past the lanes": first_loss(
-                lambda rate: at(rate, usb=False, speed=None), SUSTAINED, 8 * SUSTAINED),
+                lambda rate: at(rate, usb=False, speed=None), SUSTAINED, 8 * SUSTAINED
+            ),
             # Of 4096 bytes what limits is the instrument's port, 128 bits a clock: 0.9 million/s.
             "first loss, reads of 512 bytes, stream taken at once, TLPs past the lanes": first_loss(
-                lambda rate: at(rate, long / 2, usb=False, speed=None, data_bytes=512), SUSTAINED, 8 * SUSTAINED),
-        }  # fmt: skip
+                lambda rate: at(rate, long / 2, usb=False, speed=None, data_bytes=512), SUSTAINED, 8 * SUSTAINED
+            ),
+        }
     print(json.dumps(found, indent=2))
     if bad := [name for name, outcome in sustained.items() if not outcome.lossless]:
         print(f"error: {SUSTAINED} commands/s are not taken without loss: {', '.join(bad)}. The outcomes above say where.", file=sys.stderr)

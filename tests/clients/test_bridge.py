@@ -202,9 +202,17 @@ def test_without_the_token_the_rig_hears_nothing(terminal: Terminal, first: byte
 
 @pytest.mark.parametrize(
     "first",
-    [b"GET / HTTP/1.1\r\n", b"POST /x HTTP/1.1\r\nHost: a\r\n\r\nOUTP OFF\n", b"GET /\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-     b"ANY /a HTTP/1.0\n", b"\x16\x03\x01\x02\x00\x01\n", b"\x80\x2e\x01\x00\x02", b"\x00\x01\x00\x00\x21\x12\xa4\x42\nOUTP OFF\n"],
-)  # fmt: skip
+    [
+        b"GET / HTTP/1.1\r\n",
+        b"POST /x HTTP/1.1\r\nHost: a\r\n\r\nOUTP OFF\n",
+        b"GET /\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"ANY /a HTTP/1.0\n",
+        b"\x16\x03\x01\x02\x00\x01\n",
+        b"\x80\x2e\x01\x00\x02",
+        b"\x00\x01\x00\x00\x21\x12\xa4\x42\nOUTP OFF\n",
+    ],
+)
 def test_the_first_line_of_another_protocol_ends_it(terminal: Terminal, first: bytes) -> None:
     """HTTP/0.9 to 2, TLS 1.x, SSL 2, STUN (of WebRTC): closed without an answer, even without a token."""
     bridged = Bridged(terminal.control, None, allow_power=True)

@@ -14,8 +14,22 @@ from wattbell.serve.bridge.protected import is_protected
 from tests.firmware.rig import Rig
 from tests.host.fuzzing import examples
 
-STATE = ("OUTP?", "OUTP:PERS?", "OUTP:CLKR?", "OUTP:PERS:DEL?", "OUTP:PROT?", "OUTP:PROT:CURR?", "OUTP:PROT:CURR:DEL?", "OUTP:PROT:INR?",
-         "OUTP:PROT:INR:TIME?", "CAL:VOLT:DATA?", "CAL:CURR:DATA?", "CAL:DEL?", "CAL:COUN?", "*IDN?")  # fmt: skip
+STATE = (
+    "OUTP?",
+    "OUTP:PERS?",
+    "OUTP:CLKR?",
+    "OUTP:PERS:DEL?",
+    "OUTP:PROT?",
+    "OUTP:PROT:CURR?",
+    "OUTP:PROT:CURR:DEL?",
+    "OUTP:PROT:INR?",
+    "OUTP:PROT:INR:TIME?",
+    "CAL:VOLT:DATA?",
+    "CAL:CURR:DATA?",
+    "CAL:DEL?",
+    "CAL:COUN?",
+    "*IDN?",
+)
 PIECES = st.sampled_from(
     ["OUTP OFF", "OUTP ON", "OUTP?", "OUTP:PERS?", "OUTP:PERS ON", "STAT ON", "STAT?", "PERS ON", "CLKR ON", "PROT OFF", "OUTP:PROT:CURR?",
      "CURR 1", "DEL 0.5", "OUTP:PROT:INR?", "INR 1", "TIME 1", "CAL:VOLT:DATA?", "CAL:VOLT:DATA 5,5", "DATA 7,7", "CAL:DEL 1E-6,1E-7",
@@ -54,8 +68,20 @@ def test_nothing_that_passes_moves_them(rig: Rig, message: str) -> None:
     assert state(rig) == before
 
 
-REGISTERS = ("POWER_CONTROL", "POWER_TRIP", "OCP_LEVEL", "OCP_COUNT", "INRUSH_LEVEL", "INRUSH_TICKS", "V_OFFSET", "V_GAIN",
-             "I_OFFSET", "I_GAIN", "F_OFFSET", "F_GAIN")  # fmt: skip
+REGISTERS = (
+    "POWER_CONTROL",
+    "POWER_TRIP",
+    "OCP_LEVEL",
+    "OCP_COUNT",
+    "INRUSH_LEVEL",
+    "INRUSH_TICKS",
+    "V_OFFSET",
+    "V_GAIN",
+    "I_OFFSET",
+    "I_GAIN",
+    "F_OFFSET",
+    "F_GAIN",
+)
 PARAMETERS = (
     "",
     " 1",
@@ -88,8 +114,10 @@ def test_every_command_of_the_firmware_with_parameters_of_each_kind(firmware: No
     headers = [re.sub(r"\[[^]]*\]", "", line) for line in text[2 + int(text[1]) :].splitlines()]
     assert len(headers) > 200
     # a board that is not calibrated, whose settings are not the defaults, and whose place 1 holds others
-    prepare = ["OUTP:PROT:CURR 1.5;*SAV 1;:OUTP:PROT:CURR 2.5;INR 3;:OUTP:PERS ON;:SWE:TINT 20 US;:OUTP:PROT:CURR:DEL 100 US",
-               "CAL:VOLT:DATA 1,2;:CAL:CURR:DATA 3,4;:CAL:FINE:DATA 5,6;:CAL:STOR;:CAL:VOLT:DATA 7,8"]  # fmt: skip
+    prepare = [
+        "OUTP:PROT:CURR 1.5;*SAV 1;:OUTP:PROT:CURR 2.5;INR 3;:OUTP:PERS ON;:SWE:TINT 20 US;:OUTP:PROT:CURR:DEL 100 US",
+        "CAL:VOLT:DATA 1,2;:CAL:CURR:DATA 3,4;:CAL:FINE:DATA 5,6;:CAL:STOR;:CAL:VOLT:DATA 7,8",
+    ]
     moving, held = set(), set()
     for header in headers:
         for parameters in PARAMETERS:

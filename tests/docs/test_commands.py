@@ -77,11 +77,19 @@ def test_commands_of_ours_exist_with_their_options(of: Page) -> None:
 
 @pytest.mark.parametrize(
     ("text", "word"),
-    [("`wattbell runn quick`", "runn"), ("`wattbell run quick --virtal x`", "--virtal"), ("`wattbell export jsonl x`", "jsonl"),
-     ("```sh\nmake demo && wattbell view x --fragmnt 3   # --what\n```", "--fragmnt"), ("`wattbell run quick -x`", "-x"),
-     ("```\nwattbell run quick \\\n  --ot x\n```", "--ot"), ("`wattbell run --out x -- dd --frob`", ""), ("`wattbell trace ...`", ""),
-     ("`wattbell --version`", ""), ("`wattbell run SUITE --virtual P ...`", "")],
-)  # fmt: skip
+    [
+        ("`wattbell runn quick`", "runn"),
+        ("`wattbell run quick --virtal x`", "--virtal"),
+        ("`wattbell export jsonl x`", "jsonl"),
+        ("```sh\nmake demo && wattbell view x --fragmnt 3   # --what\n```", "--fragmnt"),
+        ("`wattbell run quick -x`", "-x"),
+        ("```\nwattbell run quick \\\n  --ot x\n```", "--ot"),
+        ("`wattbell run --out x -- dd --frob`", ""),
+        ("`wattbell trace ...`", ""),
+        ("`wattbell --version`", ""),
+        ("`wattbell run SUITE --virtual P ...`", ""),
+    ],
+)
 def test_a_command_that_is_none_is_found(text: str, word: str) -> None:
     [words] = called(Page("x.md", text))
     assert unknown(words) == word

@@ -37,9 +37,17 @@ def test_links_lead_somewhere(of: Page) -> None:
 
 @pytest.mark.parametrize(
     ("target", "found"),
-    [("users-guide.md", ""), ("users-guide.md#suites", ""), ("#figures", ""), ("https://example.org/x", ""), ("nowhere.md", "no file"),
-     ("users-guide.md#nowhere", "no heading"), ("img/no.png", "no file"), ("#nowhere", "no heading")],
-)  # fmt: skip
+    [
+        ("users-guide.md", ""),
+        ("users-guide.md#suites", ""),
+        ("#figures", ""),
+        ("https://example.org/x", ""),
+        ("nowhere.md", "no file"),
+        ("users-guide.md#nowhere", "no heading"),
+        ("img/no.png", "no file"),
+        ("#nowhere", "no heading"),
+    ],
+)
 def test_a_dead_link_is_found(target: str, found: str) -> None:
     text = f"# A\n## Figures\n[x]({target}) and ![y]({target})"
     of = Page("docs/new.md", text)

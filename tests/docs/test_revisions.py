@@ -71,8 +71,15 @@ def test_every_exception_is_one() -> None:
 
 
 def test_a_citation_of_another_revision_is_found() -> None:
-    for text in ("NVMe 1.4", "NVM Express Base 2.0c", "NVM Express Base Specification 1.4", "NVM Express\n// 1.3", "NVMe, revision 2.0",
-                 "(NVMe Base Specification,\n    revision 2.0)", "`NVMe 1.4` semantics"):  # fmt: skip
+    for text in (
+        "NVMe 1.4",
+        "NVM Express Base 2.0c",
+        "NVM Express Base Specification 1.4",
+        "NVM Express\n// 1.3",
+        "NVMe, revision 2.0",
+        "(NVMe Base Specification,\n    revision 2.0)",
+        "`NVMe 1.4` semantics",
+    ):
         assert faults("x.py", text) and not faults("x.py", re.sub(r"\d\.\d", stated()[0], text)), text
     assert faults("sim/ssd/src/lib.rs", "NVM Express 1.3") and not faults("sim/ssd/src/lib.rs", "NVM Express 1.4")
     for text in ("NVMe, section 5.2", "NVM Express, figure 5", "NVM Express Base Specification, 5.4 and 5.5", "NVMe 5.21.1"):

@@ -134,7 +134,11 @@ def test_dead_links_and_foreign_addresses_are_found(tmp_path: Path) -> None:
     made = Site(tmp_path, subprocess.CompletedProcess([], 0))
     assert [found.split(": ")[1] for found in made.dead()] == ["#gone", "b.html", "//cdn.example/x.js", "no.png"]
     assert [found.split(": ")[1] for found in made.foreign()] == [
-        "https://fonts.example/a.css", "//cdn.example/x.js", "https://a.example/", "http://b.example/"]  # fmt: skip
+        "https://fonts.example/a.css",
+        "//cdn.example/x.js",
+        "https://a.example/",
+        "http://b.example/",
+    ]
 
 
 def test_the_navigation_has_the_sections_and_pages_of_the_index(site: Site) -> None:

@@ -92,10 +92,28 @@ def test_wheels_that_pages_name_are_of_this_version() -> None:
 
 
 CFF = {
-    "abstract", "authors", "cff-version", "commit", "contact", "date-released", "doi", "identifiers", "keywords", "license",
-    "license-url", "message",
-    "preferred-citation", "references", "repository", "repository-artifact", "repository-code", "title", "type", "url", "version",
-}  # fmt: skip
+    "abstract",
+    "authors",
+    "cff-version",
+    "commit",
+    "contact",
+    "date-released",
+    "doi",
+    "identifiers",
+    "keywords",
+    "license",
+    "license-url",
+    "message",
+    "preferred-citation",
+    "references",
+    "repository",
+    "repository-artifact",
+    "repository-code",
+    "title",
+    "type",
+    "url",
+    "version",
+}
 """Keys of the Citation File Format 1.2.0."""
 BOTH = {"address", "alias", "city", "country", "email", "fax", "orcid", "post-code", "region", "tel", "website"}
 PERSON = BOTH | {"affiliation", "family-names", "given-names", "name-particle", "name-suffix"}
@@ -167,8 +185,11 @@ def test_readmes_output_is_what_its_command_prints(tmp_path: Path) -> None:
     told = subprocess.run(
         [sys.executable, "-m", "wattbell", *command, "--no-store"],
         env={**os.environ, "WATTBELL_RUNTIME": str(tmp_path / "runtime"), "COLUMNS": "160"},
-        capture_output=True, text=True, check=True, timeout=PATIENCE_S,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
+    )
     printed = [line.rstrip().replace("\u202f", " ") for line in told.stdout.splitlines()]  # a narrow space within numbers
     assert not [line for line in block if line not in printed], told.stdout + told.stderr
     places = [printed.index(line) for line in block]

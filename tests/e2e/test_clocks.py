@@ -17,8 +17,21 @@ from studies.clock_bench import WAYS, Recording, cases, write_plan
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     folder = tmp_path_factory.mktemp("pattern")
-    words = [sys.executable, "-m", "wattbell", "run", write_plan(folder), "--virtual", "intel-660p-1tb", "--fidelity", "fast",
-             "--interval", "1e-4", "--out", folder / "capture"]  # fmt: skip
+    words = [
+        sys.executable,
+        "-m",
+        "wattbell",
+        "run",
+        write_plan(folder),
+        "--virtual",
+        "intel-660p-1tb",
+        "--fidelity",
+        "fast",
+        "--interval",
+        "1e-4",
+        "--out",
+        folder / "capture",
+    ]
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return Recording.of(open_capture(folder / "capture"))

@@ -128,9 +128,12 @@ def test_a_dry_run_says_how_long_it_takes_and_does_nothing(tmp_path: Path) -> No
     out, _ = finished(wattbell(tmp_path, *words(tmp_path, profile(tmp_path), "--dry-run", "--json")))
     told = json.loads(out)
     assert {need["id"]: need["tests"] for need in told["requirements"]} == {
-        "lab/MAP": ["load-by-state"], "lab/PEAK": ["load-by-state"], "lab/ASLEEP": ["non-operational"], "lab/RATE": ["depth-1"],
+        "lab/MAP": ["load-by-state"],
+        "lab/PEAK": ["load-by-state"],
+        "lab/ASLEEP": ["non-operational"],
+        "lab/RATE": ["depth-1"],
         "lab/METER": [],
-    }  # fmt: skip
+    }
     # three states of 2 s idle and 0.3 s, one of 0.2 s, one of 3 s awake and 2 x 5 x 3 s asleep; a second for each section of a job file
     assert told["seconds"] == pytest.approx(3 * 2.3 + 0.2 + 33, abs=3 * 5 + 2 + 2)
     assert not (tmp_path / "out").exists()

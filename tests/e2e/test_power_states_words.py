@@ -58,8 +58,15 @@ def of_analyses(folder: Path) -> dict[tuple[str, int, str], str]:
         # 48 + 0.6 mW of 50, 9.5 + 0.6 of 4; 1.2 ms (and 2 % of spread) of 1 and 55 of 8; its loads stay below half of what it declares
         pytest.param(
             "crucial-p1-1tb",
-            {(0, "MP"): "pass", (1, "MP"): "pass", (2, "MP"): "pass", (3, "MP"): "pass", (4, "MP"): "fail", (3, "EXLAT"): "fail",
-             (4, "EXLAT"): "fail"},
+            {
+                (0, "MP"): "pass",
+                (1, "MP"): "pass",
+                (2, "MP"): "pass",
+                (3, "MP"): "pass",
+                (4, "MP"): "fail",
+                (3, "EXLAT"): "fail",
+                (4, "EXLAT"): "fail",
+            },
             marks=pytest.mark.long,
         ),
         # 95 + 1 mW of 100, 4 + 1 of 2.5; awake it draws more than it declares in every state
@@ -67,7 +74,7 @@ def of_analyses(folder: Path) -> dict[tuple[str, int, str], str]:
         # 48 + 0.6 mW of 50, 6 + 0.6 of 5
         pytest.param("toshiba-rc100", {(0, "MP"): "pass", (3, "MP"): "pass", (4, "MP"): "fail"}, marks=pytest.mark.long),
     ],
-)  # fmt: skip
+)
 def test_both_say_the_same(tmp_path: Path, profile: str, right: dict[tuple[int, str], str]) -> None:
     out = tmp_path / "out"
     common = ("--virtual", profile, "--fidelity", "fast", "--scale", 0.1, "--no-store", "--no-page")

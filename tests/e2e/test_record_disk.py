@@ -21,8 +21,10 @@ from wattbell.errors import CaptureError
 from tests.e2e import stream_maker as maker
 from tests.e2e.test_record import Bench, finished, wait_for
 
-LIMITED = "import resource, runpy, sys; n = int(sys.argv.pop(1)); resource.setrlimit(resource.RLIMIT_FSIZE, (n, n)); " \
-    "runpy.run_module('wattbell', run_name='__main__')"  # fmt: skip
+LIMITED = (
+    "import resource, runpy, sys; n = int(sys.argv.pop(1)); resource.setrlimit(resource.RLIMIT_FSIZE, (n, n)); "
+    "runpy.run_module('wattbell', run_name='__main__')"
+)
 
 
 @pytest.fixture

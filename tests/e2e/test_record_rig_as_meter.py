@@ -81,8 +81,10 @@ def test_a_rig_that_is_unplugged_is_one_error_behind_all_that_it_had_sent(bench:
 def trace(path: Path, seconds: float) -> Path:
     """Write a bus trace without a TLP (docs/bus-trace.md): 100 mA, and 1 A in every second half of 10 ms; CLKREQ# moves once."""
     said = json.dumps({"source": "test", "profile": "none", "timing": "model", "notes": []}).encode()
-    records = [struct.pack("<BBHQqq", 4, 0, 16, at, 1_000_000_000 if at % 10**10 else 100_000_000, 3_300_000_000)
-               for at in range(0, round(seconds * 1e12), 5 * 10**9)]  # fmt: skip
+    records = [
+        struct.pack("<BBHQqq", 4, 0, 16, at, 1_000_000_000 if at % 10**10 else 100_000_000, 3_300_000_000)
+        for at in range(0, round(seconds * 1e12), 5 * 10**9)
+    ]
     records.insert(3, struct.pack("<BBHQBB", 5, 0, 2, 12 * 10**9, 2, 1))
     records.append(struct.pack("<BBHQ", 6, 0, 0, round(seconds * 1e12)))
     path.write_bytes(b"WBBT" + struct.pack("<II", 1, len(said)) + said + b"".join(records))

@@ -93,8 +93,18 @@ def test_sigrok_sees_the_phases_of_commands(recorded: tuple[Path, dict[str, Any]
     zero = wire["doorbell_tick"][0] - 1_000_000
     first_tick = load(capture).first_tick
     made = export_sigrok(capture, tmp_path / "x.sr", start_s=(zero - first_tick) * 1e-9, samplerate_hz=10_000_000)
-    pins = ("doorbell=DOORBELL", "cqe=CQE", "fetch=FETCH", "data=DATA", "clkreq=CLKREQ#", "perst=PERST#",
-            "link0=LINK0", "link1=LINK1", "link2=LINK2", "busy=BUSY")  # fmt: skip
+    pins = (
+        "doorbell=DOORBELL",
+        "cqe=CQE",
+        "fetch=FETCH",
+        "data=DATA",
+        "clkreq=CLKREQ#",
+        "perst=PERST#",
+        "link0=LINK0",
+        "link1=LINK1",
+        "link2=LINK2",
+        "busy=BUSY",
+    )
     nvme = ["-i", made.path, "-P", ":".join(["nvme", *pins])]
     writes = [row for row in sigrok(*nvme, "-A", "nvme=command") if row[0] >= 9_999]
     assert len(writes) >= len(wire) == 8

@@ -55,10 +55,25 @@ def true_times(folder: Path, drive: Path) -> dict[tuple[int, int], list[float]]:
     (plan,) = (folder / "out" / "plans").rglob("plan.toml")
     commands, states = folder / "commands.csv", folder / "states.csv"
     subprocess.run(
-        [find_program("wattbell-ssd"), "run", "--profile", drive, "--plan", plan, "--seed", "1", "--summaries", "--trace", "/dev/null",
-         "--truth-commands", commands, "--truth-states", states],
+        [
+            find_program("wattbell-ssd"),
+            "run",
+            "--profile",
+            drive,
+            "--plan",
+            plan,
+            "--seed",
+            "1",
+            "--summaries",
+            "--trace",
+            "/dev/null",
+            "--truth-commands",
+            commands,
+            "--truth-states",
+            states,
+        ],
         check=True,
-    )  # fmt: skip
+    )
     with states.open() as file:
         core = [(int(row["from_ps"]), row["state"]) for row in csv.DictReader(file) if row["part"] == "core"]
     with commands.open() as file:

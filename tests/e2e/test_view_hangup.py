@@ -48,8 +48,13 @@ class InTerminal:
         view = [sys.executable, "-m", "wattbell", "view", "FEED1", "--out", str(out), "--no-browser"]
         self.shell = subprocess.Popen(
             ["bash", "-c", '"$@"; true', "bash", *view],
-            env=bench.env, stdin=far, stdout=far, stderr=far, start_new_session=True, preexec_fn=_own_terminal,
-        )  # fmt: skip
+            env=bench.env,
+            stdin=far,
+            stdout=far,
+            stderr=far,
+            start_new_session=True,
+            preexec_fn=_own_terminal,
+        )
         os.close(far)
         self.said = ""
         wait_for(lambda: self._read("Ctrl-C ends the view"), "the page")

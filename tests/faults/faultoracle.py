@@ -82,9 +82,11 @@ def _compare(sent: Sequence[Sent], capture: Capture) -> tuple[list[Sent], list[t
 
 def _recorded(capture: Capture) -> Counter[tuple[int, Key]]:
     found: Counter[tuple[int, Key]] = Counter()
-    rows = capture.commands.select(
-        "cid", "opcode", "qid", "status", "blocks", "slba", "cqe_tick", "doorbell_tick", "fetch_tick"
-    ).collect().iter_rows()  # fmt: skip
+    rows = (
+        capture.commands.select("cid", "opcode", "qid", "status", "blocks", "slba", "cqe_tick", "doorbell_tick", "fetch_tick")
+        .collect()
+        .iter_rows()
+    )
     for *fixed, cqe, doorbell, fetch in rows:
         start = doorbell if doorbell is not None else fetch if fetch is not None else cqe
         found[COMMANDS, (*fixed, cqe - start)] += 1

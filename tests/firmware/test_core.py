@@ -37,11 +37,14 @@ def patch(rig: Rig, function: str, *halfwords: int) -> None:
         rig.lib.core_patch(rig.places[function] + 2 * k, halfword)
 
 
-@pytest.mark.parametrize(("halfwords", "cause", "answer"), [
-    ((0x0000, 0x0000), {2}, "crash"),  # an illegal instruction
-    ((0x557D, 0x4108), {4, 5}, "crash"),  # c.li a0,-1; c.lw a0,0(a0): a misaligned load from an unmapped address
-    pytest.param((0xA001,), set(), "watchdog", marks=pytest.mark.long),  # c.j 0: an endless loop
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("halfwords", "cause", "answer"),
+    [
+        ((0x0000, 0x0000), {2}, "crash"),  # an illegal instruction
+        ((0x557D, 0x4108), {4, 5}, "crash"),  # c.li a0,-1; c.lw a0,0(a0): a misaligned load from an unmapped address
+        pytest.param((0xA001,), set(), "watchdog", marks=pytest.mark.long),  # c.j 0: an endless loop
+    ],
+)
 def test_a_crash_restarts_and_the_drive_does_not_notice(rig: Rig, halfwords: tuple[int, ...], cause: set[int], answer: str) -> None:
     rig.do("OUTP:CLKR ON;:INIT")
     before = {name: rig.peek(name) for name in ("POWER_CONTROL", "POWER_STATE", "CONTROL")}

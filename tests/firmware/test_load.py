@@ -42,11 +42,20 @@ def test_refused_while_the_power_is_sequenced(rig: Rig) -> None:
     assert rig.error("DIAG:LOAD COAR,5") == -221
 
 
-@pytest.mark.parametrize(("line", "number"), [
-    ("DIAG:LOAD COAR,0", -222), ("DIAG:LOAD COAR,2048", -222), ("DIAG:LOAD COAR", -109), ("DIAG:LOAD VOLT,5", -224),
-    ("CAL:DEL 2E-6,0", -222), ("CAL:DEL -1E-9,1E-9", -222), ("CAL:DEL 101 US,1E-9", -222), ("CAL:DEL 2E-6", -109),
-    ("CAL:DEL 2 V,1E-9", -131),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "number"),
+    [
+        ("DIAG:LOAD COAR,0", -222),
+        ("DIAG:LOAD COAR,2048", -222),
+        ("DIAG:LOAD COAR", -109),
+        ("DIAG:LOAD VOLT,5", -224),
+        ("CAL:DEL 2E-6,0", -222),
+        ("CAL:DEL -1E-9,1E-9", -222),
+        ("CAL:DEL 101 US,1E-9", -222),
+        ("CAL:DEL 2E-6", -109),
+        ("CAL:DEL 2 V,1E-9", -131),
+    ],
+)
 def test_what_is_no_such_thing(rig: Rig, line: str, number: int) -> None:
     ready(rig)
     assert rig.error(line) == number

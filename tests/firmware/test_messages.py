@@ -19,10 +19,20 @@ def shared(firmware: None) -> Rig:
     return Rig()
 
 
-@pytest.mark.parametrize("line", [
-    "SENSE:SWEEP:DECIMATION 8", "sens:swe:dec 8", ":SeNs:Swe:DEC #H8", "SWE:DEC 8", "SENS:SWE:DEC 8.0", "SENS:SWE:DEC\t+8E0",
-    "SENS:SWE:DEC 80e-1 ;", ";;SWE:DEC #B1000", "SWE:DEC #q10\r",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "SENSE:SWEEP:DECIMATION 8",
+        "sens:swe:dec 8",
+        ":SeNs:Swe:DEC #H8",
+        "SWE:DEC 8",
+        "SENS:SWE:DEC 8.0",
+        "SENS:SWE:DEC\t+8E0",
+        "SENS:SWE:DEC 80e-1 ;",
+        ";;SWE:DEC #B1000",
+        "SWE:DEC #q10\r",
+    ],
+)
 def test_long_and_short_forms_in_any_case(rig: Rig, line: str) -> None:
     rig.do(line)
     assert rig.ask("SENS:SWE:DEC?") == "8"
@@ -140,9 +150,12 @@ def test_a_reader_that_does_not_read_stops_nothing(rig: Rig) -> None:
     assert got[2 + int(got[1:2]) + size :].startswith(b"\nWattbell,")
 
 
-NUMBERS = st.tuples(st.sampled_from(["", "+", "-"]), st.from_regex(r"\A([0-9]{1,20}(\.[0-9]{0,12})?|\.[0-9]{1,12})\Z"),
-                    st.one_of(st.just(""), st.integers(-12, 9).map("E{}".format), st.integers(0, 9).map(" e +{}".format)),
-                    st.sampled_from([("", 0), ("S", 0), ("MS", -3), ("us", -6), (" NS", -9), ("ks", 3), (" ps", -12)]))  # fmt: skip
+NUMBERS = st.tuples(
+    st.sampled_from(["", "+", "-"]),
+    st.from_regex(r"\A([0-9]{1,20}(\.[0-9]{0,12})?|\.[0-9]{1,12})\Z"),
+    st.one_of(st.just(""), st.integers(-12, 9).map("E{}".format), st.integers(0, 9).map(" e +{}".format)),
+    st.sampled_from([("", 0), ("S", 0), ("MS", -3), ("us", -6), (" NS", -9), ("ks", 3), (" ps", -12)]),
+)
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -195,10 +195,14 @@ def test_a_trigger_on_current_measures(rig: Rig) -> None:
     assert rig.ask("FETC:QUAL?").startswith("1000,")
 
 
-@pytest.mark.parametrize(("source", "unit", "below", "above"), [
-    ("VOLT", 20e-6, (2.9, 1.0), (3.1, 1.0)), ("CURR", 500e-9, (1.0, 2.9), (1.0, 3.1)),
-    ("POW", 20e-6 * 500e-9 * 65536, (2.0, 1.45), (2.0, 1.55)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("source", "unit", "below", "above"),
+    [
+        ("VOLT", 20e-6, (2.9, 1.0), (3.1, 1.0)),
+        ("CURR", 500e-9, (1.0, 2.9), (1.0, 3.1)),
+        ("POW", 20e-6 * 500e-9 * 65536, (2.0, 1.45), (2.0, 1.55)),
+    ],
+)
 def test_levels_are_in_volts_amperes_and_watts(
     rig: Rig, source: str, unit: float, below: tuple[float, float], above: tuple[float, float]
 ) -> None:
@@ -214,10 +218,17 @@ def test_levels_are_in_volts_amperes_and_watts(
     assert rig.ask("ARM:STAT?") == "FIR"
 
 
-@pytest.mark.parametrize("line", [
-    "TRIG:SOUR CURR;LEV 0.11", "TRIG:SOUR CURR;LEV 3", "TRIG:SOUR CURR;SLOP NEG;LEV 50 MA;HYST 60 MA", "TRIG:SOUR CURR;LEV -0.2",
-    "TRIG:SOUR CURR;LEV 50 MA;HYST 160 MA", "TRIG:SOUR POW;LEV 0.34",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "TRIG:SOUR CURR;LEV 0.11",
+        "TRIG:SOUR CURR;LEV 3",
+        "TRIG:SOUR CURR;SLOP NEG;LEV 50 MA;HYST 60 MA",
+        "TRIG:SOUR CURR;LEV -0.2",
+        "TRIG:SOUR CURR;LEV 50 MA;HYST 160 MA",
+        "TRIG:SOUR POW;LEV 0.34",
+    ],
+)
 def test_a_trigger_that_the_fine_range_could_never_fire_is_not_armed(rig: Rig, line: str) -> None:
     """The fine path shows up to 0.1 A, or 0.33 W at 3.3 V: beyond that there is nothing to wait for."""
     rig.do(f"{line};ACT MET;:ARM;:ARM:ABOR")
@@ -235,10 +246,16 @@ def test_a_trigger_that_the_fine_range_could_never_fire_is_not_armed(rig: Rig, l
         assert rig.error("FETC?") == -230
 
 
-@pytest.mark.parametrize("line", [
-    "TRIG:SOUR CURR;LEV 0.1", "TRIG:SOUR CURR;SLOP NEG;LEV 50 MA;HYST 50 MA", "TRIG:SOUR POW;LEV 0.33", "TRIG:SOUR VOLT;LEV 3",
-    "TRIG:SOUR COMM",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "TRIG:SOUR CURR;LEV 0.1",
+        "TRIG:SOUR CURR;SLOP NEG;LEV 50 MA;HYST 50 MA",
+        "TRIG:SOUR POW;LEV 0.33",
+        "TRIG:SOUR VOLT;LEV 3",
+        "TRIG:SOUR COMM",
+    ],
+)
 def test_other_triggers_go_with_the_fine_range(rig: Rig, line: str) -> None:
     rig.do(f"SENS:CURR:RANG 0.1;:{line};:ARM")
     rig.advance(1e-3)
@@ -266,10 +283,15 @@ def test_conditions_of_a_command(rig: Rig) -> None:
     assert rig.error("ARM") == -221
 
 
-@pytest.mark.parametrize(("setup", "event", "other"), [
-    ("TRIG:SOUR LINK;LINK #B100000", (7, 5), (7, 1)), ("TRIG:SOUR PST;PST 16", (9, 4), (9, 3)),
-    ("TRIG:SOUR CLKR;SLOP NEG", (5, 0), (5, 1)), ("TRIG:SOUR PERS", (6, 1), (6, 0)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("setup", "event", "other"),
+    [
+        ("TRIG:SOUR LINK;LINK #B100000", (7, 5), (7, 1)),
+        ("TRIG:SOUR PST;PST 16", (9, 4), (9, 3)),
+        ("TRIG:SOUR CLKR;SLOP NEG", (5, 0), (5, 1)),
+        ("TRIG:SOUR PERS", (6, 1), (6, 0)),
+    ],
+)
 def test_events(rig: Rig, setup: str, event: tuple[int, int], other: tuple[int, int]) -> None:
     rig.do(setup + ";:ARM")
     rig.lib.model_event(*other)

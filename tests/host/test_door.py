@@ -99,7 +99,7 @@ EXCEPTIONS = {
     ("virtual/workload.py", "shutil.copy2"): "plain files of a workload's folder, copied whole; shutil copies no pipe",
     ("zoom/pyramid.py", "pa.ipc.open_file"): CHECKED,
     ("zoom/pyramid.py", "pa.memory_map"): CHECKED,
-}  # fmt: skip
+}
 
 
 def _writes(call: ast.Call) -> bool:
@@ -173,9 +173,13 @@ def _sparse(path: Path, size: int = 10**13) -> None:
 
 
 BAD: list[tuple[Callable[[Path], None], str]] = [
-    (_fifo, "named pipe"), (_linked_fifo, "named pipe"), (_folder, "Is a directory"), (_socket, "socket"), (_device, "character device"),
+    (_fifo, "named pipe"),
+    (_linked_fifo, "named pipe"),
+    (_folder, "Is a directory"),
+    (_socket, "socket"),
+    (_device, "character device"),
     (_sparse, "has 9.09 TiB"),
-]  # fmt: skip
+]
 KINDS = [door.SETTINGS, door.DOCUMENT, door.TRACE, door.SERIES, door.LOG, door.RECORDING, door.STORE]
 
 

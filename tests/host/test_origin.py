@@ -38,9 +38,22 @@ MARKS = {
 """How each origin may be said. The oracle's own words: nothing of wattbell.origin."""
 STATED = {"virtual": True, "measured": False, "unknown": None}
 NONE_OF_A_RUN = {
-    "record", "run", "import", "suites", "rigs", "meters", "calibrate", "bridge", "sump", "sim", "trace", "sigrok-decoders", "check",
-    "config", "requirements",
-}  # fmt: skip
+    "record",
+    "run",
+    "import",
+    "suites",
+    "rigs",
+    "meters",
+    "calibrate",
+    "bridge",
+    "sump",
+    "sim",
+    "trace",
+    "sigrok-decoders",
+    "check",
+    "config",
+    "requirements",
+}
 """Commands that print no figures of a capture or a run that is there already, or only pass on what the commands below print."""
 
 
@@ -220,10 +233,16 @@ def power_states(made: Made, folder: Path) -> Path:
     known = {"value": 0.01, "u": 0.001, "n_lost": 0}
     names = (("idle in PS0, the base of the break-even time", "W"), ("mean latency of the same read when awake", "s"))
     document["tests"] = [
-        {"test": "non-operational", "name": "Non-operational states", "kind": "non-operational-states", "condition": "test-data",
-         "points": [{"x": {"ps": ps}, **dict.fromkeys(("settled_w", "entry_s", "entry_j", "exit_s", "exit_j"), known)} for ps in (3, 4)],
-         "scores": [{"name": name, "unit": unit, "value": known, "reading": None} for name, unit in names], "series": None}
-    ]  # fmt: skip
+        {
+            "test": "non-operational",
+            "name": "Non-operational states",
+            "kind": "non-operational-states",
+            "condition": "test-data",
+            "points": [{"x": {"ps": ps}, **dict.fromkeys(("settled_w", "entry_s", "entry_j", "exit_s", "exit_j"), known)} for ps in (3, 4)],
+            "scores": [{"name": name, "unit": unit, "value": known, "reading": None} for name, unit in names],
+            "series": None,
+        }
+    ]
     (folder / "states").mkdir()
     (folder / "states/results.json").write_text(json.dumps(document))
     return folder / "states"

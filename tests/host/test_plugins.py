@@ -24,39 +24,39 @@ from wattbell.suites.kinds import KINDS
 from tests.host.formats import files
 
 PARTS = {
-    "wattbell.meters": '''
+    "wattbell.meters": """
 from wattbell.errors import RigError
 from wattbell.meters.meter import meter
 
 @meter("a shunt", "shunt:PORT")
 def open_meter(rest):
     raise RigError(f"no shunt on {rest}")
-''',
-    "wattbell.formats": '''
+""",
+    "wattbell.formats": """
 from wattbell.errors import CaptureError
 from wattbell.formats.fileformat import file_format
 
 @file_format("shunt-log", "Shunt log", lambda head: head.raw.startswith(b"SHUNT"))
 def open_files(paths, options):
     raise CaptureError(f"{paths[0]} was read by the shunt's format")
-''',
-    "wattbell.exports": '''
+""",
+    "wattbell.exports": """
 from wattbell.export import export_format
 
 @export_format("count", "Count of commands", ".txt", "text/plain")
 def write_count(capture, begin_tick, end_tick, path):
     path.write_text(f"{capture.commands.collect().height} commands in {end_tick - begin_tick} ticks")
     return path
-''',
-    "wattbell.kinds": '''
+""",
+    "wattbell.kinds": """
 from wattbell.suites.kind import KindOfTest, kind_of_test
 
 @kind_of_test("shunted")
 class ShuntedTest(KindOfTest):
     def score(self, source, test, sections, scale):
         raise AssertionError
-''',
-}  # fmt: skip
+""",
+}
 
 
 def package(folder: Path, parts: dict[str, str]) -> Path:
@@ -109,8 +109,12 @@ def test_a_package_adds_a_format_of_export(tmp_path: Path) -> None:
 def test_a_package_adds_a_kind_of_test(tmp_path: Path) -> None:
     where = package(tmp_path / "site", PARTS)
     text = "from wattbell.suites.kinds import KINDS; print(type(KINDS['shunted']).__module__, KINDS['shunted'].name)"
-    done = subprocess.run([sys.executable, "-c", text], env={**os.environ, "PYTHONPATH": os.pathsep.join([str(where), *sys.path])},
-                          capture_output=True, text=True)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(where), *sys.path])},
+        capture_output=True,
+        text=True,
+    )
     assert done.stdout.split() == ["shunts.kinds", "shunted"], done.stderr
 
 

@@ -69,14 +69,16 @@ EXPECTED = {
         says=(r"This writes .* times its capacity", r"It takes about ", *_PAGE), asks=True, more=SAMPLING
     ),
     "wattbell run power-states": Expected(
-        says=(r"This writes .* times its capacity", r"It takes about ", *_PAGE), asks=True, more=f"{SAMPLING} --scale 0.02",
+        says=(r"This writes .* times its capacity", r"It takes about ", *_PAGE),
+        asks=True,
+        more=f"{SAMPLING} --scale 0.02",
         because="16 GiB and minutes of idle in every state are hours of the emulated processor",
     ),
     "WATTBELL_DRIVE=/dev/nvme0n1 fio": Expected(act="an instrument that saves files"),
     "nvme id-ctrl": Expected(),
     "wattbell import": Expected(says=(r"imported: ",)),
     "wattbell analyze imported": Expected(says=(r"MB/J",)),
-}  # fmt: skip
+}
 """Expectations, by the beginning of a line."""
 
 

@@ -150,9 +150,15 @@ class Tapped:
         phases.parent.mkdir(parents=True, exist_ok=True)
         phases.write_text(json.dumps([{name: value for name, value in phase.items() if name != "edge_u_s"} for phase in described]))
         order = Replay(
-            capture, bus_trace=self.trace, phases=phases, workload=recorded / "workload", fidelity=Fidelity.fast, interval_s=INTERVAL_S,
-            decimation=DECIMATION, overwrite=True,
-        )  # fmt: skip
+            capture,
+            bus_trace=self.trace,
+            phases=phases,
+            workload=recorded / "workload",
+            fidelity=Fidelity.fast,
+            interval_s=INTERVAL_S,
+            decimation=DECIMATION,
+            overwrite=True,
+        )
         replay(order, Quiet())
 
     def accept(self, _capture: Capture) -> dict[str, Any]:

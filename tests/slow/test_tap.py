@@ -34,8 +34,13 @@ def test_receiver(size, module):
         top = phy_tops.Wrapped(Receiver(lanes, symbols, ticks_per_clock=ticks))
     result = ROOT / "build/tap" / f"{lanes}x{symbols}{'x8' if blocks else ''}.json"
     result.parent.mkdir(parents=True, exist_ok=True)
-    env = {"TAP_LANES": str(lanes), "TAP_SYMBOLS": str(symbols), "TAP_TICKS": str(ticks), "TAP_BLOCKS": str(int(blocks)),
-           "TAP_RESULT": str(result)}  # fmt: skip
+    env = {
+        "TAP_LANES": str(lanes),
+        "TAP_SYMBOLS": str(symbols),
+        "TAP_TICKS": str(ticks),
+        "TAP_BLOCKS": str(int(blocks)),
+        "TAP_RESULT": str(result),
+    }
     if module == "cocotb_long":
         env["TAP_TLPS"] = TLPS
     harness.run(top, name="receiver", test_module=module, here=phy_tops.__file__, env=env)

@@ -50,7 +50,17 @@ def test_it_stands_in_the_specification_alone(pattern: re.Pattern[str]) -> None:
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("line", ["IDENTIFY, SET_FEATURES = 0x06, 0x09", "pub const DSM: u8 = 0x09;", '    0x7C: "doorbell_buffer_config",',
-                                  "_OPCODE_IDENTIFY = 6", "READ, WRITE = 2, 1", "MARKER_FID = 0xD0", '0x02 => "read",'])  # fmt: skip
+@pytest.mark.parametrize(
+    "line",
+    [
+        "IDENTIFY, SET_FEATURES = 0x06, 0x09",
+        "pub const DSM: u8 = 0x09;",
+        '    0x7C: "doorbell_buffer_config",',
+        "_OPCODE_IDENTIFY = 6",
+        "READ, WRITE = 2, 1",
+        "MARKER_FID = 0xD0",
+        '0x02 => "read",',
+    ],
+)
 def test_what_stood_here_once_would_be_found(line: str) -> None:
     assert OPCODE.search(line)

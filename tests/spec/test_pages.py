@@ -12,8 +12,18 @@ def test_every_field_and_every_member_is_on_it() -> None:
     for fields in tables:
         for field in fields:
             assert f"`{field.name}`" in page
-    enums = (spec.CommandFlag, spec.RailFlag, spec.EventType, spec.LinkState, spec.ResetCause, spec.MarkerSource,
-             spec.LossSource, spec.GuessReason, spec.BlockContent, spec.TlpFate)  # fmt: skip
+    enums = (
+        spec.CommandFlag,
+        spec.RailFlag,
+        spec.EventType,
+        spec.LinkState,
+        spec.ResetCause,
+        spec.MarkerSource,
+        spec.LossSource,
+        spec.GuessReason,
+        spec.BlockContent,
+        spec.TlpFate,
+    )
     for kind in enums:
         for member in kind:
             assert f"`{member.name}`" in page

@@ -129,9 +129,22 @@ def read(data: bytes) -> Stream:
 
 
 def _account(
-    cqe: int, doorbell: int, fetch: int, first: int, last: int, message: int, head: int, opcode: int, qid: int, cid: int, status: int,
-    nsid: int, blocks: int, slba: int, flags: int,
-) -> Account:  # fmt: skip
+    cqe: int,
+    doorbell: int,
+    fetch: int,
+    first: int,
+    last: int,
+    message: int,
+    head: int,
+    opcode: int,
+    qid: int,
+    cid: int,
+    status: int,
+    nsid: int,
+    blocks: int,
+    slba: int,
+    flags: int,
+) -> Account:
     values: dict[str, Any] = {"cqe": cqe, "opcode": opcode, "status": status, "nsid": nsid, "blocks": blocks, "slba": slba}
     for name, age in (("doorbell", doorbell), ("fetch", fetch), ("first_data", first), ("last_data", last)):
         values[name] = cqe - age if age < _BOUND32 else None if age == _UNKNOWN32 else Bound(cqe - _BOUND32)

@@ -22,10 +22,21 @@ if TYPE_CHECKING:
 _BLOCK = 256
 _PLAIN = (("read", 50), ("write", 38), ("flush", 4), ("write_zeroes", 4), ("dsm", 4))
 _ALL = (
-    ("read", 20), ("write", 20), ("flush", 4), ("write_zeroes", 6), ("dsm", 8), ("compare", 8), ("verify", 6), ("write_uncorrectable", 4),
-    ("copy", 6), ("zone_append", 8), ("zone_management_send", 3), ("zone_management_receive", 4), ("reservation_register", 3),
+    ("read", 20),
+    ("write", 20),
+    ("flush", 4),
+    ("write_zeroes", 6),
+    ("dsm", 8),
+    ("compare", 8),
+    ("verify", 6),
+    ("write_uncorrectable", 4),
+    ("copy", 6),
+    ("zone_append", 8),
+    ("zone_management_send", 3),
+    ("zone_management_receive", 4),
+    ("reservation_register", 3),
     ("reservation_report", 3),
-)  # fmt: skip
+)
 _TO_DRIVE = ("write", "compare", "zone_append", "dsm", "copy", "reservation_register")
 
 

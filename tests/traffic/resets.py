@@ -168,5 +168,12 @@ def perst(host: Host) -> Process:
 
 
 RESETS: dict[str, Callable[[Host], Process]] = {
-    "en": en, "shn": shn, "flr": flr, "d3hot": d3hot, "hot": hot, "link": link, "nssr": nssr, "perst": perst,
-}  # fmt: skip
+    "en": en,
+    "shn": shn,
+    "flr": flr,
+    "d3hot": d3hot,
+    "hot": hot,
+    "link": link,
+    "nssr": nssr,
+    "perst": perst,
+}

@@ -62,8 +62,10 @@ class Table:
             self.failed.setdefault(name, []).extend(seeds)
         self.supported.add(other.supported)
         self.traces, self.commands, self.overloads = (
-            self.traces + other.traces, self.commands + other.commands, self.overloads + other.overloads,
-        )  # fmt: skip
+            self.traces + other.traces,
+            self.commands + other.commands,
+            self.overloads + other.overloads,
+        )
 
     def flagged_share(self) -> float:
         """Share of the commands of supported kinds that are flagged, or counted as lost."""

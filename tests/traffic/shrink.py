@@ -15,10 +15,25 @@ from tests.traffic.truth import INSTANTS, Deed
 
 _SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500)
 _PLAINER: tuple[dict[str, Any], ...] = (
-    {"aers": 0}, {"queues": 1}, {"queues": 2}, {"depth": 1}, {"depth": 2}, {"batch": 1}, {"payload": "none"}, {"attr": 0}, {"parallel": 1},
-    {"fetch_burst": 1}, {"interleaved": False}, {"completions": "most"}, {"tags": "next"}, {"lengths": (512,)}, {"lengths": (4096,)},
-    {"lengths": (16384,)}, {"cids": "next"}, {"mps": 512, "mrrs": 4096},
-)  # fmt: skip
+    {"aers": 0},
+    {"queues": 1},
+    {"queues": 2},
+    {"depth": 1},
+    {"depth": 2},
+    {"batch": 1},
+    {"payload": "none"},
+    {"attr": 0},
+    {"parallel": 1},
+    {"fetch_burst": 1},
+    {"interleaved": False},
+    {"completions": "most"},
+    {"tags": "next"},
+    {"lengths": (512,)},
+    {"lengths": (4096,)},
+    {"lengths": (16384,)},
+    {"cids": "next"},
+    {"mps": 512, "mrrs": 4096},
+)
 """Changes that make a set-up plainer, tried one after the other."""
 
 

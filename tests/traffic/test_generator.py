@@ -55,7 +55,7 @@ CORNERS: dict[str, dict[str, Any]] = {
     },
     "CQ full": {"cq_entries": 3, "depth": 16, "batch": 8, "parallel": 64, "media": 1, "think": 1, "irq_delay": 100_000_000},
     "few tags": {"tag_count": 2, "burst": 8, "depth": 16, "mrrs": 128},
-}  # fmt: skip
+}
 """Set-ups in which a rule decides that others seldom need."""
 
 

@@ -20,9 +20,19 @@ from tests.traffic.truth import Deed
 
 DEED = Deed(0, 1, 7, 2, 1, 4096, 8, 0, 1_000_999, 2_000_001, 3_000_000, 4_000_000, 5_000_000, 6_000_000, 7_000_000, named=2_500_000)
 RIGHT = {
-    "doorbell": 1000, "fetch": 2000, "first_data": 3000, "last_data": 4000, "cqe": 5000, "interrupt": 6000, "head": 7000,
-    "opcode": 2, "status": 0, "nsid": 1, "slba": 4096, "blocks": 8,
-}  # fmt: skip
+    "doorbell": 1000,
+    "fetch": 2000,
+    "first_data": 3000,
+    "last_data": 4000,
+    "cqe": 5000,
+    "interrupt": 6000,
+    "head": 7000,
+    "opcode": 2,
+    "status": 0,
+    "nsid": 1,
+    "slba": 4096,
+    "blocks": 8,
+}
 """Values of a record of ``DEED``: ps cut to ns."""
 
 

@@ -15,9 +15,24 @@ from tests.traffic.kinds import draw
 from tests.traffic.rig import Playing
 
 KINDS = (
-    "two_doorbells", "byte_enables", "second_function", "sqe128", "cmb_sq", "cqe_halves", "prefetch", "fetch_ur", "sqe_halves", "poisoned",
-    "reset_shn", "reset_flr", "reset_d3hot", "reset_nssr", "reset_hot", "reset_link", "reset_perst",
-)  # fmt: skip
+    "two_doorbells",
+    "byte_enables",
+    "second_function",
+    "sqe128",
+    "cmb_sq",
+    "cqe_halves",
+    "prefetch",
+    "fetch_ur",
+    "sqe_halves",
+    "poisoned",
+    "reset_shn",
+    "reset_flr",
+    "reset_d3hot",
+    "reset_nssr",
+    "reset_hot",
+    "reset_link",
+    "reset_perst",
+)
 
 
 @pytest.mark.parametrize("kind", KINDS)

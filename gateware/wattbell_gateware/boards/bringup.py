@@ -34,9 +34,16 @@ class ReceiverReset(wiring.Component):
 
     def __init__(self, *, clock_hz: int, pulse_s: float = 1e-6, settle_s: float = 4e-6):
         self._pulse, self._settle = round(clock_hz * pulse_s), round(clock_hz * settle_s)
-        super().__init__({
-            "los": In(1), "lol": In(1), "rate": In(2), "cdr_reset": Out(1, init=1), "word_reset": Out(1, init=1), "up": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "los": In(1),
+                "lol": In(1),
+                "rate": In(2),
+                "cdr_reset": Out(1, init=1),
+                "word_reset": Out(1, init=1),
+                "up": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

@@ -43,10 +43,12 @@ class BeatPairs(wiring.Component):
 
     def __init__(self, width: int):
         self._width = width
-        super().__init__({
-            "i": In(stream.Signature(tlp_beat(width), always_ready=True)),
-            "o": Out(stream.Signature(tlp_beat(2 * width), always_ready=True)),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "i": In(stream.Signature(tlp_beat(width), always_ready=True)),
+                "o": Out(stream.Signature(tlp_beat(2 * width), always_ready=True)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -57,10 +59,16 @@ class BeatPairs(wiring.Component):
         with m.If(self.i.valid):
             m.d.sync += [
                 o.dws.eq(i.dws + Mux(second, self._width // 32, 0)),
-                o.first.eq(Mux(second, half_first, i.first)), o.last.eq(i.last), o.error.eq(i.error), o.tick.eq(i.tick),
-                o.data[self._width :].eq(i.data), half.eq(~second & ~i.last), half_first.eq(i.first),
-                o.lost.eq(Mux(second, half_lost, i.lost)), half_lost.eq(i.lost),
-            ]  # fmt: skip
+                o.first.eq(Mux(second, half_first, i.first)),
+                o.last.eq(i.last),
+                o.error.eq(i.error),
+                o.tick.eq(i.tick),
+                o.data[self._width :].eq(i.data),
+                half.eq(~second & ~i.last),
+                half_first.eq(i.first),
+                o.lost.eq(Mux(second, half_lost, i.lost)),
+                half_lost.eq(i.lost),
+            ]
             with m.If(~second):
                 m.d.sync += o.data[: self._width].eq(i.data)
         return m
@@ -161,11 +169,25 @@ class Direction(wiring.Component):
         self._half, self._beat = half, max(64, 8 * lanes * symbols)
         self._width = 2 * self._beat if half else self._beat
         ports = {"raw8": In(data.ArrayLayout(32, lanes)), "raw8_valid": In(1)} if blocks else {}
-        super().__init__({
-            "raw": In(data.ArrayLayout(10 * symbols, lanes)), "raw_valid": In(1), **ports, "rate": In(2), "down": In(1), "now": In(64),
-            "tlps": Out(stream.Signature(tlp_beat(self._width), always_ready=True)), "state": Out(LinkState), "lost": Out(1),
-            "link": In(link_port()), "locked": Out(lanes), "aligned": Out(1), "rates": Out(8), "leaving": Out(1), "heard": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "raw": In(data.ArrayLayout(10 * symbols, lanes)),
+                "raw_valid": In(1),
+                **ports,
+                "rate": In(2),
+                "down": In(1),
+                "now": In(64),
+                "tlps": Out(stream.Signature(tlp_beat(self._width), always_ready=True)),
+                "state": Out(LinkState),
+                "lost": Out(1),
+                "link": In(link_port()),
+                "locked": Out(lanes),
+                "aligned": Out(1),
+                "rates": Out(8),
+                "leaving": Out(1),
+                "heard": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -201,10 +223,16 @@ class Direction(wiring.Component):
         m.d.link += raw.eq(self.raw)
         m.d.comb += [
             time.slow.eq(slow),
-            receiver.raw.eq(raw), receiver.raw_valid.eq(present), receiver.now.eq(now), receiver.down.eq(down),
-            self.locked.eq(receiver.locked), self.aligned.eq(receiver.aligned),
-            self.rates.eq(receiver.rates), self.leaving.eq(receiver.leaving), self.heard.eq(receiver.heard),
-        ]  # fmt: skip
+            receiver.raw.eq(raw),
+            receiver.raw_valid.eq(present),
+            receiver.now.eq(now),
+            receiver.down.eq(down),
+            self.locked.eq(receiver.locked),
+            self.aligned.eq(receiver.aligned),
+            self.rates.eq(receiver.rates),
+            self.leaving.eq(receiver.leaving),
+            self.heard.eq(receiver.heard),
+        ]
         if self._blocks:
             rate, present8 = Signal(2), Signal()
             m.submodules += FFSynchronizer(self.rate, rate, o_domain="link")
@@ -230,8 +258,9 @@ class Direction(wiring.Component):
         m.d.comb += [
             *(getattr(link, name).eq(getattr(receiver, name)) for name in _TOLD),
             *(getattr(receiver, name).eq(getattr(link, name)) for name in ("polarity_set", "polarity", "lanes_set", "lanes_to")),
-            link.rate.eq(self.rate), link.now.eq(self.now),
-        ]  # fmt: skip
+            link.rate.eq(self.rate),
+            link.now.eq(self.now),
+        ]
         with m.Switch(link.o.side.state):
             for of, seen_as in SEEN_AS.items():
                 with m.Case(of):

@@ -54,12 +54,24 @@ class LinkPort(wiring.Component):
 
     def __init__(self, lanes: int):
         self._lanes = lanes
-        super().__init__({
-            "events": In(stream.Signature(LINK_EVENT)), "counters": In(data.StructLayout(dict.fromkeys(LINK_COUNTERS, 32))),
-            "state": In(State), "lanes": In(LANES_IN_USE), "pending": In(1), "pending_known": In(1, init=1), "pending_tick": In(64),
-            "polarity_set": Out(1), "polarity": Out(lanes), "lanes_set": Out(1), "lanes_to": Out(LANES_IN_USE),
-            "rate": In(2), "now": In(64), "o": In(link_port()),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "events": In(stream.Signature(LINK_EVENT)),
+                "counters": In(data.StructLayout(dict.fromkeys(LINK_COUNTERS, 32))),
+                "state": In(State),
+                "lanes": In(LANES_IN_USE),
+                "pending": In(1),
+                "pending_known": In(1, init=1),
+                "pending_tick": In(64),
+                "polarity_set": Out(1),
+                "polarity": Out(lanes),
+                "lanes_set": Out(1),
+                "lanes_to": Out(LANES_IN_USE),
+                "rate": In(2),
+                "now": In(64),
+                "o": In(link_port()),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -75,9 +87,12 @@ class LinkPort(wiring.Component):
         into, head = queue.i.payload, Signal(narrow)
         event, out = self.events.payload, self.o.events
         m.d.comb += [
-            into.tick.eq(event.tick), into.kind.eq(event.kind), into.argument.eq(event.argument),
-            queue.i.valid.eq(self.events.valid), self.events.ready.eq(queue.i.ready),
-        ]  # fmt: skip
+            into.tick.eq(event.tick),
+            into.kind.eq(event.kind),
+            into.argument.eq(event.argument),
+            queue.i.valid.eq(self.events.valid),
+            self.events.ready.eq(queue.i.ready),
+        ]
         # The skid buffer keeps the reader's `ready` from reaching the queue in the same clock.
         m.submodules.stage = skid = SkidBuffer(narrow)
         connect(m, queue.o, skid.i)
@@ -86,15 +101,22 @@ class LinkPort(wiring.Component):
         m.d.comb += skid.o.ready.eq(free)
         with m.If(free):
             m.d.sync += [
-                out.valid.eq(skid.o.valid), out.payload.tick.eq(whole_tick(m, self.now, head.tick)), out.payload.kind.eq(head.kind),
+                out.valid.eq(skid.o.valid),
+                out.payload.tick.eq(whole_tick(m, self.now, head.tick)),
+                out.payload.kind.eq(head.kind),
                 out.payload.argument.eq(head.argument),
-            ]  # fmt: skip
+            ]
 
     def _side(self, m: Module) -> None:
-        layout = data.StructLayout({
-            "state": State, "lanes": LANES_IN_USE, "pending": 1, "pending_known": 1,
-            "pending_tick": LOW_BITS,
-        })  # fmt: skip
+        layout = data.StructLayout(
+            {
+                "state": State,
+                "lanes": LANES_IN_USE,
+                "pending": 1,
+                "pending_known": 1,
+                "pending_tick": LOW_BITS,
+            }
+        )
         m.submodules.side = side = Snapshot(layout, source="link", sink="sync")
         given, seen, shown = side.i, side.o, self.o.side
         m.d.comb += [getattr(given, name).eq(getattr(self, name)) for name, _ in layout]
@@ -106,7 +128,7 @@ class LinkPort(wiring.Component):
                 copies[0].pending.eq(seen.pending),
                 copies[0].tick.eq(Mux(seen.pending_known, whole_tick(m, self.now, seen.pending_tick), 0)),
                 *(older.eq(younger) for younger, older in zip(copies, copies[1:])),
-            ]  # fmt: skip
+            ]
         oldest = copies[0].tick
         for copy in copies[1:]:
             oldest = Mux(copy.pending, copy.tick, oldest)
@@ -131,15 +153,21 @@ class LinkPort(wiring.Component):
         with m.If(turn.taken):
             m.d.link += number.eq(Mux(number == count - 1, 0, number + 1))
         m.d.comb += [
-            turn.i.eq(chosen), write.addr.eq(turn.o.number), write.data.eq(turn.o.value), write.en.eq(1),
-            read.addr.eq(self.o.counter), self.o.count.eq(read.data),
-        ]  # fmt: skip
+            turn.i.eq(chosen),
+            write.addr.eq(turn.o.number),
+            write.data.eq(turn.o.value),
+            write.en.eq(1),
+            read.addr.eq(self.o.counter),
+            self.o.count.eq(read.data),
+        ]
 
     def _set(self, m: Module) -> None:
         m.submodules.set = told = Snapshot(LINK_SET, source="sync", sink="link")
         polarity, lanes = Signal(), Signal()
         m.d.comb += [told.i.eq(self.o.set), self.polarity.eq(told.o.polarity), self.lanes_to.eq(told.o.lanes)]
         m.d.link += [
-            polarity.eq(told.o.new_polarity), lanes.eq(told.o.new_lanes),
-            self.polarity_set.eq(told.o.new_polarity != polarity), self.lanes_set.eq(told.o.new_lanes != lanes),
-        ]  # fmt: skip
+            polarity.eq(told.o.new_polarity),
+            lanes.eq(told.o.new_lanes),
+            self.polarity_set.eq(told.o.new_polarity != polarity),
+            self.lanes_set.eq(told.o.new_lanes != lanes),
+        ]

@@ -56,9 +56,13 @@ class Rephase(wiring.Component):
         here, ahead, off = Signal(_BITS), Signal(_BITS, init=_LAG), Signal()
         settling = Signal(2)
         m.d[self._reads] += [
-            ahead.eq(seen - here), off.eq((ahead == 0) | (ahead >= _LAG + 3)), settling.eq(settling << 1),
-            here.eq(here + 1), self.slipped.eq(0), self.o.eq(read.data),
-        ]  # fmt: skip
+            ahead.eq(seen - here),
+            off.eq((ahead == 0) | (ahead >= _LAG + 3)),
+            settling.eq(settling << 1),
+            here.eq(here + 1),
+            self.slipped.eq(0),
+            self.o.eq(read.data),
+        ]
         m.d.comb += read.addr.eq(here)
         with m.If(off & (settling == 0)):
             m.d[self._reads] += [here.eq(seen - (_LAG - 1)), self.slipped.eq(1), settling.eq(0b11)]

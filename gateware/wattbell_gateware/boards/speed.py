@@ -47,10 +47,16 @@ class SpeedSearch(wiring.Component):
             raise ValueError(f"rates are of 0, 1 and 2, not {rates!r}")
         self._patience = _SLOWLY * round(clock_hz * patience_s)
         self._rates = list(rates)
-        super().__init__({
-            "up": In(lanes), "locked": In(lanes), "rates": In(data.ArrayLayout(8, 2)), "leaving": In(2), "heard": In(2),
-            "rate": Out(2, init=rates[0]),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "up": In(lanes),
+                "locked": In(lanes),
+                "rates": In(data.ArrayLayout(8, 2)),
+                "leaving": In(2),
+                "heard": In(2),
+                "rate": Out(2, init=rates[0]),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

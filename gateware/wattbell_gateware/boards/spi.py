@@ -86,11 +86,15 @@ class SpiBridge(wiring.Component):
             put.eq(rises & (count == 47) & (command == WRITE)),
         ]
         m.d.comb += [
-            self.reg_addr.eq(address), self.reg_wdata.eq(into), self.cipo.eq(out[31]),
+            self.reg_addr.eq(address),
+            self.reg_wdata.eq(into),
+            self.cipo.eq(out[31]),
             self.reg_we.eq(put & (address < BOARD_PAGE)),
-            self.console_out.payload.eq(into[:8]), self.console_out.valid.eq(put & (address == CONSOLE_OUT)),
-            self.console_in.ready.eq(fetch & (address == CONSOLE_IN)), self.irq.eq(self.console_in.valid),
-        ]  # fmt: skip
+            self.console_out.payload.eq(into[:8]),
+            self.console_out.valid.eq(put & (address == CONSOLE_OUT)),
+            self.console_in.ready.eq(fetch & (address == CONSOLE_IN)),
+            self.irq.eq(self.console_in.valid),
+        ]
         # A stream's `valid` stays until taken. The controller asks for room before it writes, so each byte is taken at once.
         with m.If(fetch):
             with m.Switch(address):

@@ -60,8 +60,14 @@ class Tap(Elaboratable):
     instrument : replaces :class:`~wattbell_gateware.instrument.Instrument` in tests of the parts around it.
     """
 
-    def __init__(self, board: Board, transceiver: Transceiver | None = None, *, firmware: Iterable[int] | None = None,
-                 instrument: type[Instrument] = Instrument):  # fmt: skip
+    def __init__(
+        self,
+        board: Board,
+        transceiver: Transceiver | None = None,
+        *,
+        firmware: Iterable[int] | None = None,
+        instrument: type[Instrument] = Instrument,
+    ):
         self._board, self._transceiver, self._firmware = board, transceiver or board.transceiver(), firmware
         options = board.instrument if firmware is None else replace(board.instrument, conversions=True, fine=True)
         self._instrument = instrument(options)
@@ -86,9 +92,12 @@ class Tap(Elaboratable):
         for n in range(2):
             direction, receiving = transceiver.receive(m, platform, clocks, n, speed.rate)
             m.d.comb += [
-                direction.rate.eq(rate), direction.now.eq(instrument.now),
-                speed.rates[n].eq(direction.rates), speed.leaving[n].eq(direction.leaving), speed.heard[n].eq(direction.heard),
-            ]  # fmt: skip
+                direction.rate.eq(rate),
+                direction.now.eq(instrument.now),
+                speed.rates[n].eq(direction.rates),
+                speed.leaving[n].eq(direction.leaving),
+                speed.heard[n].eq(direction.heard),
+            ]
             directions.append(direction)
             ups.append(receiving)
         m.d.comb += [speed.up.eq(Cat(ups)), speed.locked.eq(Cat(direction.locked for direction in directions))]
@@ -126,9 +135,11 @@ class Tap(Elaboratable):
         adc = _buffers(m, platform, "adc", cnv="o", sck="o", sdo_v="i", sdo_i="i")
         # Both outputs leave from registers of the instrument; SDO is timed to the clock by the board (rail/front.py).
         m.d.comb += [
-            adc.cnv.o.eq(instrument.adc_cnv), adc.sck.o.eq(instrument.adc_sck),
-            instrument.adc_sdo_v.eq(adc.sdo_v.i), instrument.adc_sdo_i.eq(adc.sdo_i.i),
-        ]  # fmt: skip
+            adc.cnv.o.eq(instrument.adc_cnv),
+            adc.sck.o.eq(instrument.adc_sck),
+            instrument.adc_sdo_v.eq(adc.sdo_v.i),
+            instrument.adc_sdo_i.eq(adc.sdo_i.i),
+        ]
 
     def _transport(self, m: Module, platform, clocks, instrument, link) -> None:
         ulpi = _buffers(m, platform, "ulpi", data="io", clk="i", dir="i", nxt="i", stp="o", rst="o")
@@ -138,11 +149,15 @@ class Tap(Elaboratable):
         m.submodules.usb = usb = UsbPorts(SimpleNamespace(data=ulpi.data, clk=ulpi.clk, dir=ulpi.dir, nxt=ulpi.nxt, stp=ulpi.stp), serial)
         controller = self._spi(m, platform) if self._firmware is None else self._soft_core(m, platform, instrument)
         m.d.comb += [
-            clocks.ulpi.eq(ulpi.clk.i), ulpi.rst.o.eq(clocks.phy_reset),
-            instrument.reg_addr.eq(controller.reg_addr), instrument.reg_wdata.eq(controller.reg_wdata),
-            instrument.reg_we.eq(controller.reg_we), controller.reg_rdata.eq(instrument.reg_rdata), controller.link.eq(link),
+            clocks.ulpi.eq(ulpi.clk.i),
+            ulpi.rst.o.eq(clocks.phy_reset),
+            instrument.reg_addr.eq(controller.reg_addr),
+            instrument.reg_wdata.eq(controller.reg_wdata),
+            instrument.reg_we.eq(controller.reg_we),
+            controller.reg_rdata.eq(instrument.reg_rdata),
+            controller.link.eq(link),
             instrument.step.eq(0),
-        ]  # fmt: skip
+        ]
         m.submodules.stage = skid = SkidBuffer(instrument.out.payload.shape())
         connect(m, instrument.out, skid.i)
         connect(m, skid.o, usb.blocks)
@@ -153,9 +168,12 @@ class Tap(Elaboratable):
         m.submodules.controller = controller = SpiBridge()
         pins = _buffers(m, platform, "controller", cs="i", sck="i", copi="i", cipo="o", irq="o")
         m.d.comb += [
-            controller.cs.eq(pins.cs.i), controller.sck.eq(pins.sck.i), controller.copi.eq(pins.copi.i),
-            pins.cipo.o.eq(controller.cipo), pins.irq.o.eq(controller.irq),
-        ]  # fmt: skip
+            controller.cs.eq(pins.cs.i),
+            controller.sck.eq(pins.sck.i),
+            controller.copi.eq(pins.copi.i),
+            pins.cipo.o.eq(controller.cipo),
+            pins.irq.o.eq(controller.irq),
+        ]
         return controller
 
     def _soft_core(self, m: Module, platform, instrument) -> Controller:
@@ -166,14 +184,25 @@ class Tap(Elaboratable):
         m.submodules.rail_good = FFSynchronizer(power.rail_good.i, controller.rail_good)
         conversion = instrument.conversion
         m.d.comb += [
-            power.load_switch.o.eq(controller.load_switch), power.perst_low.o.eq(controller.perst_low),
-            power.clkreq_low.o.eq(controller.clkreq_low), front.zero.o.eq(controller.zero),
-            load.gate.o.eq(controller.load), instrument.adc_sdo_f.eq(fine.sdo.i), instrument.adc_fine.eq(1),
-            i2c.scl.o.eq(0), i2c.scl.oe.eq(controller.scl_low), controller.scl_i.eq(i2c.scl.i),
-            i2c.sda.o.eq(0), i2c.sda.oe.eq(controller.sda_low), controller.sda_i.eq(i2c.sda.i),
-            controller.now.eq(instrument.now), controller.link_state.eq(instrument.link_state),
-            controller.perst_n.eq(instrument.perst_n), controller.clkreq_n.eq(instrument.clkreq_n),
-            instrument.convert.eq(controller.convert), controller.rail_valid.eq(instrument.converted),
+            power.load_switch.o.eq(controller.load_switch),
+            power.perst_low.o.eq(controller.perst_low),
+            power.clkreq_low.o.eq(controller.clkreq_low),
+            front.zero.o.eq(controller.zero),
+            load.gate.o.eq(controller.load),
+            instrument.adc_sdo_f.eq(fine.sdo.i),
+            instrument.adc_fine.eq(1),
+            i2c.scl.o.eq(0),
+            i2c.scl.oe.eq(controller.scl_low),
+            controller.scl_i.eq(i2c.scl.i),
+            i2c.sda.o.eq(0),
+            i2c.sda.oe.eq(controller.sda_low),
+            controller.sda_i.eq(i2c.sda.i),
+            controller.now.eq(instrument.now),
+            controller.link_state.eq(instrument.link_state),
+            controller.perst_n.eq(instrument.perst_n),
+            controller.clkreq_n.eq(instrument.clkreq_n),
+            instrument.convert.eq(controller.convert),
+            controller.rail_valid.eq(instrument.converted),
             *(getattr(controller, f"rail_{name}").eq(conversion[name]) for name in CONVERSION.members),
-        ]  # fmt: skip
+        ]
         return controller

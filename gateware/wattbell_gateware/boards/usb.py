@@ -58,9 +58,11 @@ class BytePacker(wiring.Component):
         idle = Signal(range(self._idle_clocks + 1), init=self._idle_clocks)
         word = self.words.payload.data
         m.d.comb += [
-            self.bytes.valid.eq(self.words.valid), self.bytes.payload.eq(Array(word[8 * n :][:8] for n in range(4))[which]),
-            self.words.ready.eq(self.bytes.ready & (which == 3)), self.flush.eq(idle == self._idle_clocks - 1),
-        ]  # fmt: skip
+            self.bytes.valid.eq(self.words.valid),
+            self.bytes.payload.eq(Array(word[8 * n :][:8] for n in range(4))[which]),
+            self.words.ready.eq(self.bytes.ready & (which == 3)),
+            self.flush.eq(idle == self._idle_clocks - 1),
+        ]
         with m.If(self.bytes.valid & self.bytes.ready):
             m.d.sync += [which.eq(which + 1), idle.eq(0)]
         with m.Elif(idle != self._idle_clocks):
@@ -124,9 +126,13 @@ class UsbPorts(wiring.Component):
 
     def __init__(self, ulpi, serial: str):
         self._ulpi, self._serial = ulpi, serial
-        super().__init__({
-            "blocks": In(stream.Signature(OUT_WORD)), "console_in": Out(stream.Signature(8)), "console_out": In(stream.Signature(8)),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "blocks": In(stream.Signature(OUT_WORD)),
+                "console_in": Out(stream.Signature(8)),
+                "console_out": In(stream.Signature(8)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -151,9 +157,12 @@ class UsbPorts(wiring.Component):
         connect(m, blocks.o, packer.words)
         to_host = ins[DATA].stream
         m.d.comb += [
-            to_host.payload.eq(packer.bytes.payload), to_host.valid.eq(packer.bytes.valid), packer.bytes.ready.eq(to_host.ready),
-            ins[DATA].flush.eq(packer.flush), outs[DATA].stream.ready.eq(1),
-        ]  # fmt: skip
+            to_host.payload.eq(packer.bytes.payload),
+            to_host.valid.eq(packer.bytes.valid),
+            packer.bytes.ready.eq(to_host.ready),
+            ins[DATA].flush.eq(packer.flush),
+            outs[DATA].stream.ready.eq(1),
+        ]
 
         # Commands and answers are short: every available byte is sent at once.
         m.submodules.answers = answers = CrossingQueue(8, 512, writes="sync", reads="usb")
@@ -162,8 +171,12 @@ class UsbPorts(wiring.Component):
         connect(m, flipped(self.console_out), answers.i)
         connect(m, commands.o, flipped(self.console_in))
         m.d.comb += [
-            answer.stream.payload.eq(answers.o.payload), answer.stream.valid.eq(answers.o.valid), answers.o.ready.eq(answer.stream.ready),
+            answer.stream.payload.eq(answers.o.payload),
+            answer.stream.valid.eq(answers.o.valid),
+            answers.o.ready.eq(answer.stream.ready),
             answer.flush.eq(~answers.o.valid),
-            commands.i.payload.eq(command.payload), commands.i.valid.eq(command.valid), command.ready.eq(commands.i.ready),
-        ]  # fmt: skip
+            commands.i.payload.eq(command.payload),
+            commands.i.valid.eq(command.valid),
+            command.ready.eq(commands.i.ready),
+        ]
         return m

@@ -54,11 +54,20 @@ class Bus(wiring.Component):
         self._image, self._rom_words, self._ram_words = list(image), rom_bytes // 4, ram_bytes // 4
         if len(self._image) > self._rom_words:
             raise ValueError(f"the firmware has {len(self._image)} words, the memory {self._rom_words}")
-        super().__init__({
-            "ibus": In(wishbone()), "dbus": In(wishbone()),
-            "reg_addr": Out(8), "reg_wdata": Out(32), "reg_we": Out(1), "reg_re": Out(1), "reg_rdata": In(32), "reg_wait": In(1),
-            "fault": Out(1), "aside": In(stream.Signature(WRITE)),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "ibus": In(wishbone()),
+                "dbus": In(wishbone()),
+                "reg_addr": Out(8),
+                "reg_wdata": Out(32),
+                "reg_we": Out(1),
+                "reg_re": Out(1),
+                "reg_rdata": In(32),
+                "reg_wait": In(1),
+                "fault": Out(1),
+                "aside": In(stream.Signature(WRITE)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -80,10 +89,13 @@ class Bus(wiring.Component):
             in_rom.eq((dbus.adr < self._rom_words) & ~dbus.we),
             in_ram.eq((dbus.adr >= RAM_BASE // 4) & (dbus.adr < RAM_BASE // 4 + self._ram_words)),
             in_registers.eq((dbus.adr[8:] == BASE // 4 // _REGISTERS) & (~dbus.we | dbus.sel.all())),
-            constant.addr.eq(dbus.adr), loaded.addr.eq(dbus.adr), stored.addr.eq(dbus.adr), stored.data.eq(dbus.dat_w),
+            constant.addr.eq(dbus.adr),
+            loaded.addr.eq(dbus.adr),
+            stored.addr.eq(dbus.adr),
+            stored.data.eq(dbus.dat_w),
             self.aside.ready.eq(~(wanted & in_registers)),
             stored.en.eq((wanted & in_ram & dbus.we).replicate(4) & dbus.sel),
-        ]  # fmt: skip
+        ]
         with m.If(from_rom):
             m.d.comb += dbus.dat_r.eq(constant.data)
         with m.Elif(from_ram):
@@ -91,11 +103,14 @@ class Bus(wiring.Component):
         with m.Else():
             m.d.comb += dbus.dat_r.eq(shown)
         m.d.sync += [
-            dbus.ack.eq((wanted & (in_rom | in_ram)) | ends), self.fault.eq(wanted & ~in_rom & ~in_ram & ~in_registers),
-            from_rom.eq(wanted & in_rom), from_ram.eq(wanted & in_ram), under_way.eq((wanted & in_registers) | (under_way & self.reg_wait)),
+            dbus.ack.eq((wanted & (in_rom | in_ram)) | ends),
+            self.fault.eq(wanted & ~in_rom & ~in_ram & ~in_registers),
+            from_rom.eq(wanted & in_rom),
+            from_ram.eq(wanted & in_ram),
+            under_way.eq((wanted & in_registers) | (under_way & self.reg_wait)),
             self.reg_we.eq((wanted & in_registers & dbus.we) | (self.aside.valid & self.aside.ready)),
             self.reg_re.eq(wanted & in_registers & ~dbus.we),
-        ]  # fmt: skip
+        ]
         with m.If(wanted & in_registers):
             m.d.sync += [self.reg_addr.eq(dbus.adr), self.reg_wdata.eq(dbus.dat_w)]
         with m.Elif(self.aside.valid):

@@ -75,12 +75,16 @@ class Controller(wiring.Component):
         wiring.connect(m, own.write, registers.aside)
         ours = registers.reg_addr[7] & ~registers.reg_addr[4:7].all()  # the self-test's registers are where its pattern is
         m.d.comb += [
-            own.bus_addr.eq(registers.reg_addr), own.bus_wdata.eq(registers.reg_wdata),
-            own.bus_we.eq(registers.reg_we & ours), own.bus_re.eq(registers.reg_re & ours),
-            self.reg_addr.eq(registers.reg_addr), self.reg_wdata.eq(registers.reg_wdata), self.reg_we.eq(registers.reg_we & ~ours),
+            own.bus_addr.eq(registers.reg_addr),
+            own.bus_wdata.eq(registers.reg_wdata),
+            own.bus_we.eq(registers.reg_we & ours),
+            own.bus_re.eq(registers.reg_re & ours),
+            self.reg_addr.eq(registers.reg_addr),
+            self.reg_wdata.eq(registers.reg_wdata),
+            self.reg_we.eq(registers.reg_we & ~ours),
             self.reg_re.eq(registers.reg_re & ~ours),
             registers.reg_rdata.eq(Mux(ours, own.bus_rdata, self.reg_rdata)),
-        ]  # fmt: skip
+        ]
         return m
 
     def _half(self, m: Module, own: Peripherals) -> tuple[Core, Bus, RegisterCrossing]:
@@ -88,10 +92,17 @@ class Controller(wiring.Component):
         half = DomainRenamer("half")
         core, bus = half(Core()), half(Bus(*self._memory, sliced=True))
         m.submodules.crossing = crossing = RegisterCrossing()
-        m.submodules += [FFSynchronizer(own.core_reset, core.hold, o_domain="half"), FFSynchronizer(own.irq, core.irq, o_domain="half"),
-                         FFSynchronizer(bus.fault, own.fault)]  # fmt: skip
+        m.submodules += [
+            FFSynchronizer(own.core_reset, core.hold, o_domain="half"),
+            FFSynchronizer(own.irq, core.irq, o_domain="half"),
+            FFSynchronizer(bus.fault, own.fault),
+        ]
         m.d.comb += [
-            crossing.addr.eq(bus.reg_addr), crossing.wdata.eq(bus.reg_wdata), crossing.we.eq(bus.reg_we), crossing.re.eq(bus.reg_re),
-            bus.reg_rdata.eq(crossing.rdata), bus.reg_wait.eq(crossing.wait),
-        ]  # fmt: skip
+            crossing.addr.eq(bus.reg_addr),
+            crossing.wdata.eq(bus.reg_wdata),
+            crossing.we.eq(bus.reg_we),
+            crossing.re.eq(bus.reg_re),
+            bus.reg_rdata.eq(crossing.rdata),
+            bus.reg_wait.eq(crossing.wait),
+        ]
         return core, bus, crossing

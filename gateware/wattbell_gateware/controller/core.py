@@ -31,10 +31,18 @@ def wishbone() -> wiring.Signature:
 
     There is no ``err``: the core's data bus ignores it and waits on.
     """
-    return wiring.Signature({
-        "cyc": Out(1), "stb": Out(1), "we": Out(1), "adr": Out(30), "sel": Out(4), "dat_w": Out(32),
-        "dat_r": In(32), "ack": In(1),
-    })  # fmt: skip
+    return wiring.Signature(
+        {
+            "cyc": Out(1),
+            "stb": Out(1),
+            "we": Out(1),
+            "adr": Out(30),
+            "sel": Out(4),
+            "dat_w": Out(32),
+            "dat_r": In(32),
+            "ack": In(1),
+        }
+    )
 
 
 class Core(wiring.Component):
@@ -57,8 +65,12 @@ class Core(wiring.Component):
             ports |= {f"i_{name}_DAT_MISO": bus.dat_r, f"i_{name}_ACK": bus.ack, f"i_{name}_ERR": Const(0, 1)}
         m.submodules.vexriscv = Instance(
             "VexRiscv",
-            i_clk=ClockSignal(), i_reset=ResetSignal() | self.hold, i_externalResetVector=Const(0, 32),
-            i_externalInterruptArray=self.irq, i_timerInterrupt=Const(0), i_softwareInterrupt=Const(0),
+            i_clk=ClockSignal(),
+            i_reset=ResetSignal() | self.hold,
+            i_externalResetVector=Const(0, 32),
+            i_externalInterruptArray=self.irq,
+            i_timerInterrupt=Const(0),
+            i_softwareInterrupt=Const(0),
             **ports,
-        )  # fmt: skip
+        )
         return m

@@ -34,11 +34,22 @@ class RegisterCrossing(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "addr": In(8), "wdata": In(32), "we": In(1), "re": In(1), "rdata": Out(32), "wait": Out(1),
-            "reg_addr": Out(8), "reg_wdata": Out(32), "reg_we": Out(1), "reg_re": Out(1), "reg_rdata": In(32),
-            "aside": In(stream.Signature(WRITE)),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "addr": In(8),
+                "wdata": In(32),
+                "we": In(1),
+                "re": In(1),
+                "rdata": Out(32),
+                "wait": Out(1),
+                "reg_addr": Out(8),
+                "reg_wdata": Out(32),
+                "reg_we": Out(1),
+                "reg_re": Out(1),
+                "reg_rdata": In(32),
+                "aside": In(stream.Signature(WRITE)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -52,8 +63,10 @@ class RegisterCrossing(wiring.Component):
         begins, under_way = Signal(), Signal()
         m.d.comb += [begins.eq((seen != done) & ~under_way), self.aside.ready.eq(~begins)]
         m.d.sync += [
-            under_way.eq(begins), self.reg_we.eq(Mux(begins, writes, self.aside.valid)), self.reg_re.eq(begins & ~writes),
-        ]  # fmt: skip
+            under_way.eq(begins),
+            self.reg_we.eq(Mux(begins, writes, self.aside.valid)),
+            self.reg_re.eq(begins & ~writes),
+        ]
         with m.If(begins):
             m.d.sync += [self.reg_addr.eq(self.addr), self.reg_wdata.eq(self.wdata)]
         with m.Elif(self.aside.valid):

@@ -46,10 +46,21 @@ class I2c(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "now": In(21), "command": In(12), "command_written": In(1), "period": In(16), "state": Out(11), "abort": In(1),
-            "scl_i": In(1), "sda_i": In(1), "scl_low": Out(1), "sda_low": Out(1), "left": Out(21),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "now": In(21),
+                "command": In(12),
+                "command_written": In(1),
+                "period": In(16),
+                "state": Out(11),
+                "abort": In(1),
+                "scl_i": In(1),
+                "sda_i": In(1),
+                "scl_low": Out(1),
+                "sda_low": Out(1),
+                "left": Out(21),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -65,15 +76,17 @@ class I2c(wiring.Component):
         begun, elapsed, length, over = Signal(21), Signal(21), Signal(14), Signal()
         went_high = Signal()  # SCL, in the second quarter
         m.d.comb += [
-            elapsed.eq(self.now - begun), length.eq(Mux(self.period < _SHORTEST_PERIOD, _SHORTEST_PERIOD // 4, self.period[2:])),
+            elapsed.eq(self.now - begun),
+            length.eq(Mux(self.period < _SHORTEST_PERIOD, _SHORTEST_PERIOD // 4, self.period[2:])),
             over.eq((elapsed >= length) & ((quarter != 1) | went_high)),
-        ]  # fmt: skip
+        ]
 
         waits_for_scl, target = Signal(), Signal(21)
         m.d.comb += [
-            waits_for_scl.eq((quarter == 1) & ~went_high), target.eq(Mux(waits_for_scl, Mux(scl, 0, _STUCK_TICKS), length)),
+            waits_for_scl.eq((quarter == 1) & ~went_high),
+            target.eq(Mux(waits_for_scl, Mux(scl, 0, _STUCK_TICKS), length)),
             self.left.eq(Mux(busy, Mux(elapsed < target, target - elapsed, 0), (1 << 21) - 1)),
-        ]  # fmt: skip
+        ]
 
         word, sample, left = Signal(9), Signal(), Signal(range(10))  # goes out on the left, is read into the right
         stops, reads, pulses = Signal(), Signal(), Signal(range(_CLEARING_CLOCKS + 1))
@@ -123,10 +136,19 @@ class I2c(wiring.Component):
 
         with m.If(self.command_written & ~busy):
             m.d.sync += [
-                busy.eq(1), acked.eq(0), stuck.eq(0), quarter.eq(0), went_high.eq(0), begun.eq(self.now), pulses.eq(0), left.eq(9),
-                symbol.eq(Mux(field["START"], _Symbol.START, _Symbol.BIT)), stops.eq(field["STOP"]), reads.eq(field["READ"]),
+                busy.eq(1),
+                acked.eq(0),
+                stuck.eq(0),
+                quarter.eq(0),
+                went_high.eq(0),
+                begun.eq(self.now),
+                pulses.eq(0),
+                left.eq(9),
+                symbol.eq(Mux(field["START"], _Symbol.START, _Symbol.BIT)),
+                stops.eq(field["STOP"]),
+                reads.eq(field["READ"]),
                 word.eq(Mux(field["READ"], Cat(field["NACK"], Const(0xFF, 8)), Cat(Const(1, 1), field["DATA"]))),
-            ]  # fmt: skip
+            ]
         with m.If(self.abort):
             m.d.sync += [busy.eq(0), self.scl_low.eq(0), self.sda_low.eq(0)]
         return m

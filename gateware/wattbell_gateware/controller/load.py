@@ -46,10 +46,21 @@ class Load(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "now": In(64), "data": In(32), "load_control": In(2), "load_pulses": Out(11), "load_pulses_written": In(1),
-            "allowed": In(1), "restart": In(1), "write": Out(stream.Signature(WRITE)), "load": Out(2), "busy": Out(1), "deadline": Out(64),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "now": In(64),
+                "data": In(32),
+                "load_control": In(2),
+                "load_pulses": Out(11),
+                "load_pulses_written": In(1),
+                "allowed": In(1),
+                "restart": In(1),
+                "write": Out(stream.Signature(WRITE)),
+                "load": Out(2),
+                "busy": Out(1),
+                "deadline": Out(64),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -59,23 +70,29 @@ class Load(wiring.Component):
         following = self.now + PULSE_TICKS + chance[:JITTER_BITS]
         edge = self.write.valid & self.write.ready
         m.d.comb += [
-            self.busy.eq(self.load_pulses != 0), self.deadline.eq(Mux(self.busy & ~asks, due, NEVER)),
+            self.busy.eq(self.load_pulses != 0),
+            self.deadline.eq(Mux(self.busy & ~asks, due, NEVER)),
             ends.eq(self.restart | ~self.allowed | (self.load_pulses_written & (self.data[:11] == 0))),
-            self.write.valid.eq(asks), self.write.p.address.eq(by_name("MARKER").address),
+            self.write.valid.eq(asks),
+            self.write.p.address.eq(by_name("MARKER").address),
             self.write.p.value.eq(Mux(on, LOAD_OFF_MARK, LOAD_ON_MARK)),
-        ]  # fmt: skip
+        ]
         m.d.sync += [
             reached.eq(self.busy & ~asks & (self.now >= due) & ~self.load_pulses_written),
             self.load.eq(Mux(on & ~ends, self.load_control, 0)),
-        ]  # fmt: skip
+        ]
         with m.If(reached):
             m.d.sync += asks.eq(1)
         with m.If(edge):
             # x^16 + x^15 + x^13 + x^4 + 1: all 65535 states in turn
             m.d.sync += [
-                on.eq(~on), asks.eq(0), reached.eq(0), due.eq(following), self.load_pulses.eq(self.load_pulses - on),
+                on.eq(~on),
+                asks.eq(0),
+                reached.eq(0),
+                due.eq(following),
+                self.load_pulses.eq(self.load_pulses - on),
                 chance.eq(Cat(chance[15] ^ chance[14] ^ chance[12] ^ chance[3], chance[:15])),
-            ]  # fmt: skip
+            ]
         with m.If(self.load_pulses_written):
             m.d.sync += [self.load_pulses.eq(self.data), due.eq(following), on.eq(0), asks.eq(0), reached.eq(0)]
         with m.If(ends):

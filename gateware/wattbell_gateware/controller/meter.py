@@ -61,12 +61,28 @@ class PowerMeter(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "addr": In(7), "re": In(1), "word": Out(_WORD),
-            "now": In(64), "data": In(32), "abort": In(1), "converted": In(1), "conversion": In(CONVERSION),
-            "meter_control": In(2), "meter_count": In(20), "meter_command_written": In(1), "meter_state": Out(6),
-            "busy": Out(1), "wanted": Out(1), "summing": Out(1), "start": In(1), "sampled": Out(1), "sample": Out(SAMPLE),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "addr": In(7),
+                "re": In(1),
+                "word": Out(_WORD),
+                "now": In(64),
+                "data": In(32),
+                "abort": In(1),
+                "converted": In(1),
+                "conversion": In(CONVERSION),
+                "meter_control": In(2),
+                "meter_count": In(20),
+                "meter_command_written": In(1),
+                "meter_state": Out(6),
+                "busy": Out(1),
+                "wanted": Out(1),
+                "summing": Out(1),
+                "start": In(1),
+                "sampled": Out(1),
+                "sample": Out(SAMPLE),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -99,9 +115,10 @@ class PowerMeter(wiring.Component):
         m.d.comb += read.eq(self.re & (self.addr >= _FIRST & 0x7F) & (self.addr <= _LAST & 0x7F))
         goes, ends_gate, ends_totals = Signal(), Signal(), Signal()
         m.d.comb += [
-            goes.eq(self.summing & ~read), ends_gate.eq(goes & (step == _GATE - 1)),
+            goes.eq(self.summing & ~read),
+            ends_gate.eq(goes & (step == _GATE - 1)),
             ends_totals.eq(goes & in_totals & (step == _GATE + _TOTALS - 1)),
-        ]  # fmt: skip
+        ]
         with m.If(multiplied & (counts | totals)):
             m.d.sync += [self.summing.eq(1), in_gate.eq(counts), in_totals.eq(totals), step.eq(Mux(counts, 0, _GATE))]
         with m.If(goes):
@@ -139,8 +156,9 @@ class PowerMeter(wiring.Component):
 
         asked = Signal(range(_GATE + _TOTALS))
         m.d.comb += [
-            asked.eq(self.addr - (_FIRST & 0x7F)), port.addr.eq(Mux(read, place(asked, latched), place(step, counting))),
-        ]  # fmt: skip
+            asked.eq(self.addr - (_FIRST & 0x7F)),
+            port.addr.eq(Mux(read, place(asked, latched), place(step, counting))),
+        ]
         with m.If(done):
             m.d.sync += counting.eq(free)
         with m.If(command["LATCH"]):
@@ -151,10 +169,23 @@ class PowerMeter(wiring.Component):
 
         word = Signal(_TERM)
         clipped = c.flags.overload_i | c.flags.overload_v
-        sources = {"V_SUM": c.v, "I_SUM": c.i, "P_SUM": power, "V_CODES": c.v_code, "I_CODES": c.i_code.as_signed(),
-                   "F_CODES": c.f_code.as_signed(), "ENERGY": power, "CHARGE": c.i, "TOTAL_COUNT": Const(1, 1),
-                   "GATE_CLIPPED": clipped, "TOTAL_CLIPPED": clipped, "GATE_TICKS": c.period,
-                   "V": c.v, "I": c.i, "P": power >> _POWER_SHIFT}  # fmt: skip
+        sources = {
+            "V_SUM": c.v,
+            "I_SUM": c.i,
+            "P_SUM": power,
+            "V_CODES": c.v_code,
+            "I_CODES": c.i_code.as_signed(),
+            "F_CODES": c.f_code.as_signed(),
+            "ENERGY": power,
+            "CHARGE": c.i,
+            "TOTAL_COUNT": Const(1, 1),
+            "GATE_CLIPPED": clipped,
+            "TOTAL_CLIPPED": clipped,
+            "GATE_TICKS": c.period,
+            "V": c.v,
+            "I": c.i,
+            "P": power >> _POWER_SHIFT,
+        }
         with m.Switch(step):
             for k, name in enumerate(WORDS):
                 source, _, part = name.rpartition("_") if name.endswith(("_LO", "_HI", "_MIN", "_MAX")) else (name, "", "")
@@ -162,9 +193,12 @@ class PowerMeter(wiring.Component):
                 m.d.comb += value.eq(sources[source])
                 with m.Case(k):
                     m.d.comb += [
-                        word.operand.eq(value[_WORD:] if part == "HI" else value[:_WORD]), word.carries.eq(part == "HI"),
-                        word.compares.eq(part in ("MIN", "MAX")), word.greatest.eq(part == "MAX"), word.puts.eq(name == "GATE_TICKS"),
-                    ]  # fmt: skip
+                        word.operand.eq(value[_WORD:] if part == "HI" else value[:_WORD]),
+                        word.carries.eq(part == "HI"),
+                        word.compares.eq(part in ("MIN", "MAX")),
+                        word.greatest.eq(part == "MAX"),
+                        word.puts.eq(name == "GATE_TICKS"),
+                    ]
 
         # The word that was read, and what is added to it, a clock later: memory and adder together take longer than a clock.
         adds, place_of, now, old, is_new = Signal(), Signal.like(port.addr), Signal(_TERM), Signal(_WORD), Signal()
@@ -176,13 +210,12 @@ class PowerMeter(wiring.Component):
         carry, term, total, takes = Signal(), Signal(_WORD), Signal(_WORD + 1), Signal()
         m.d.comb += [
             term.eq(now.operand ^ now.compares.replicate(_WORD)),
-            total.eq(
-                Cat(old, now.compares & old[-1]) + Cat(term, now.compares & term[-1]) + (now.compares | (now.carries & carry))
-            ),
+            total.eq(Cat(old, now.compares & old[-1]) + Cat(term, now.compares & term[-1]) + (now.compares | (now.carries & carry))),
             takes.eq(now.puts | is_new | (total[-1] == now.greatest)),
-            write.en.eq(adds), write.addr.eq(place_of),
+            write.en.eq(adds),
+            write.addr.eq(place_of),
             write.data.eq(Mux(now.compares | now.puts, Mux(takes, now.operand, old), total[:_WORD])),
-        ]  # fmt: skip
+        ]
         with m.If(adds):
             m.d.sync += carry.eq(total[-1])
         return port.data

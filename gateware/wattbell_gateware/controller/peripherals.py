@@ -58,11 +58,20 @@ class Peripherals(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            **PINS, "bus_addr": In(7), "bus_wdata": In(32), "bus_we": In(1), "bus_re": In(1), "bus_rdata": Out(32),
-            "irq": Out(1), "fault": In(1), "core_reset": Out(1),
-            "write": Out(stream.Signature(WRITE)),
-        })  # fmt: skip
+        super().__init__(
+            {
+                **PINS,
+                "bus_addr": In(7),
+                "bus_wdata": In(32),
+                "bus_we": In(1),
+                "bus_re": In(1),
+                "bus_rdata": Out(32),
+                "irq": Out(1),
+                "fault": In(1),
+                "core_reset": Out(1),
+                "write": Out(stream.Signature(WRITE)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -73,9 +82,13 @@ class Peripherals(wiring.Component):
         m.submodules.i2c = i2c = I2c()
         m.submodules.meter = meter = PowerMeter()
         m.d.comb += [
-            bank.addr.eq(self.bus_addr), bank.wdata.eq(self.bus_wdata), bank.we.eq(self.bus_we), bank.re.eq(self.bus_re),
-            self.bus_rdata.eq(bank.rdata), bank.link.eq(self.link),
-        ]  # fmt: skip
+            bank.addr.eq(self.bus_addr),
+            bank.wdata.eq(self.bus_wdata),
+            bank.we.eq(self.bus_we),
+            bank.re.eq(self.bus_re),
+            self.bus_rdata.eq(bank.rdata),
+            bank.link.eq(self.link),
+        ]
         m.submodules.trigger = trigger = Trigger()
         m.submodules.load = load = Load()
         for block in (system, power, meter, trigger, load):
@@ -86,25 +99,47 @@ class Peripherals(wiring.Component):
         self._load(m, bank, load, trigger)
         busy, byte = i2c.state[0], Signal(64)
         m.d.comb += byte.eq(Mux(busy, self.now + i2c.left, NEVER))
-        pending = {"CONSOLE_IN": has_byte, "CONSOLE_OUT": room, "WAKE": system.wake_pending, "METER": ~meter.busy,
-                   "POWER": power.power_trip.any(), "TRIGGER": trigger.trigger_state[1], "I2C": ~busy}  # fmt: skip
+        pending = {
+            "CONSOLE_IN": has_byte,
+            "CONSOLE_OUT": room,
+            "WAKE": system.wake_pending,
+            "METER": ~meter.busy,
+            "POWER": power.power_trip.any(),
+            "TRIGGER": trigger.trigger_state[1],
+            "I2C": ~busy,
+        }
         m.d.comb += [
             bank.irq_pending.eq(Cat(pending[b.name] for b in board_by_name("IRQ_PENDING").bits)),
-            system.pending.eq(bank.irq_pending), system.wake.eq(Cat(bank.wake_lo, bank.wake_hi)),
-            self.active.eq(bank.active), self.deadline.eq(earliest([system.deadline, byte, trigger.deadline, load.deadline])),
-            meter.abort.eq(system.restart), self.zero.eq(bank.afe),
-            load.restart.eq(system.restart), load.allowed.eq(power.load_switch), self.load.eq(load.load),
+            system.pending.eq(bank.irq_pending),
+            system.wake.eq(Cat(bank.wake_lo, bank.wake_hi)),
+            self.active.eq(bank.active),
+            self.deadline.eq(earliest([system.deadline, byte, trigger.deadline, load.deadline])),
+            meter.abort.eq(system.restart),
+            self.zero.eq(bank.afe),
+            load.restart.eq(system.restart),
+            load.allowed.eq(power.load_switch),
+            self.load.eq(load.load),
             self.rail_wanted.eq(meter.wanted | power.wanted | trigger.wants_samples),
-            self.rail_level.eq(power.level), self.convert.eq(bank.meter_control[0]),
-            self.irq.eq(system.irq), system.fault.eq(self.fault), self.core_reset.eq(system.core_reset),
-        ]  # fmt: skip
+            self.rail_level.eq(power.level),
+            self.convert.eq(bank.meter_control[0]),
+            self.irq.eq(system.irq),
+            system.fault.eq(self.fault),
+            self.core_reset.eq(system.core_reset),
+        ]
         _same_names(m, bank, system, "irq_enable", "watchdog_timeout", "watchdog_kick", "reset_cause", "restart")
         self._power(m, bank, power)
         m.d.comb += [
-            i2c.now.eq(self.now), i2c.command.eq(bank.data), i2c.command_written.eq(bank.i2c_command_written),
-            i2c.period.eq(bank.i2c_period), bank.i2c_state.eq(i2c.state), i2c.abort.eq(system.restart),
-            i2c.scl_i.eq(self.scl_i), i2c.sda_i.eq(self.sda_i), self.scl_low.eq(i2c.scl_low), self.sda_low.eq(i2c.sda_low),
-        ]  # fmt: skip
+            i2c.now.eq(self.now),
+            i2c.command.eq(bank.data),
+            i2c.command_written.eq(bank.i2c_command_written),
+            i2c.period.eq(bank.i2c_period),
+            bank.i2c_state.eq(i2c.state),
+            i2c.abort.eq(system.restart),
+            i2c.scl_i.eq(self.scl_i),
+            i2c.sda_i.eq(self.sda_i),
+            self.scl_low.eq(i2c.scl_low),
+            self.sda_low.eq(i2c.sda_low),
+        ]
         return m
 
     def _console(self, m: Module, bank: Bank) -> tuple[Value, Value]:
@@ -114,21 +149,34 @@ class Peripherals(wiring.Component):
         wiring.connect(m, wiring.flipped(self.console_in), into.i)
         wiring.connect(m, out.o, wiring.flipped(self.console_out))
         m.d.comb += [
-            bank.console_in.eq(Mux(into.o.valid, Cat(into.o.payload, Const(1, 1)), 0)), into.o.ready.eq(bank.console_in_taken),
-            out.i.payload.eq(bank.data), out.i.valid.eq(bank.console_out_written), bank.console_state.eq(out.i.ready),
-        ]  # fmt: skip
+            bank.console_in.eq(Mux(into.o.valid, Cat(into.o.payload, Const(1, 1)), 0)),
+            into.o.ready.eq(bank.console_in_taken),
+            out.i.payload.eq(bank.data),
+            out.i.valid.eq(bank.console_out_written),
+            bank.console_state.eq(out.i.ready),
+        ]
         return into.o.valid, out.i.ready
 
     def _meter(self, m: Module, bank: Bank, meter: PowerMeter) -> None:
         c = meter.conversion
         m.d.comb += [
-            meter.converted.eq(self.rail_valid), c.tick.eq(self.rail_tick), c.period.eq(self.rail_period), c.v.eq(self.rail_v),
-            c.i.eq(self.rail_i), c.flags.eq(self.rail_flags), c.v_code.eq(self.rail_v_code), c.i_code.eq(self.rail_i_code),
+            meter.converted.eq(self.rail_valid),
+            c.tick.eq(self.rail_tick),
+            c.period.eq(self.rail_period),
+            c.v.eq(self.rail_v),
+            c.i.eq(self.rail_i),
+            c.flags.eq(self.rail_flags),
+            c.v_code.eq(self.rail_v_code),
+            c.i_code.eq(self.rail_i_code),
             c.f_code.eq(self.rail_f_code),
-            meter.meter_control.eq(bank.meter_control), meter.meter_count.eq(bank.meter_count),
-            meter.meter_command_written.eq(bank.meter_command_written), bank.meter_state.eq(meter.meter_state),
-            meter.addr.eq(self.bus_addr), meter.re.eq(self.bus_re), bank.word.eq(meter.word),
-        ]  # fmt: skip
+            meter.meter_control.eq(bank.meter_control),
+            meter.meter_count.eq(bank.meter_count),
+            meter.meter_command_written.eq(bank.meter_command_written),
+            bank.meter_state.eq(meter.meter_state),
+            meter.addr.eq(self.bus_addr),
+            meter.re.eq(self.bus_re),
+            bank.word.eq(meter.word),
+        ]
 
     def _trigger(self, m: Module, bank: Bank, trigger: Trigger, meter: PowerMeter) -> None:
         for name in ("control", "level", "hysteresis", "opcode", "latency", "match", "action", "delay"):
@@ -139,19 +187,24 @@ class Peripherals(wiring.Component):
         m.d.comb += [
             trigger.trigger_lba_first.eq(Cat(bank.trigger_lba_first_lo, bank.trigger_lba_first_hi)),
             trigger.trigger_lba_last.eq(Cat(bank.trigger_lba_last_lo, bank.trigger_lba_last_hi)),
-            bank.trigger_state.eq(trigger.trigger_state), Cat(bank.trigger_tick_lo, bank.trigger_tick_hi).eq(trigger.trigger_tick),
-            trigger.sampled.eq(meter.sampled), trigger.sample.eq(meter.sample), meter.start.eq(trigger.start_gate),
-        ]  # fmt: skip
+            bank.trigger_state.eq(trigger.trigger_state),
+            Cat(bank.trigger_tick_lo, bank.trigger_tick_hi).eq(trigger.trigger_tick),
+            trigger.sampled.eq(meter.sampled),
+            trigger.sample.eq(meter.sample),
+            meter.start.eq(trigger.start_gate),
+        ]
 
     def _load(self, m: Module, bank: Bank, load: Load, trigger: Trigger) -> None:
         """Connect the load. Its writes give way to the trigger's, and its edge moves with its write."""
         _same_names(m, bank, load, "load_pulses")
         m.d.comb += [
-            load.load_control.eq(bank.load_control), self.watched.eq(trigger.watched | load.busy << 2),
+            load.load_control.eq(bank.load_control),
+            self.watched.eq(trigger.watched | load.busy << 2),
             self.write.valid.eq(trigger.write.valid | load.write.valid),
             self.write.payload.eq(Mux(trigger.write.valid, trigger.write.payload, load.write.payload)),
-            trigger.write.ready.eq(self.write.ready), load.write.ready.eq(self.write.ready & ~trigger.write.valid),
-        ]  # fmt: skip
+            trigger.write.ready.eq(self.write.ready),
+            load.write.ready.eq(self.write.ready & ~trigger.write.valid),
+        ]
 
     def _power(self, m: Module, bank: Bank, power: PowerSwitch) -> None:
         control = {b.name: bank.power_control[b.low] for b in board_by_name("POWER_CONTROL").bits}
@@ -159,12 +212,17 @@ class Peripherals(wiring.Component):
             m.d.comb += getattr(power, name).eq(getattr(bank, name))
         _same_names(m, bank, power, "power_trip")
         m.d.comb += [
-            power.rail_valid.eq(self.rail_valid), power.rail_tick.eq(self.rail_tick),
-            power.rail_guard.eq(self.rail_guard), power.rail_beyond.eq(self.rail_beyond),
-            Cat(bank.trip_tick_lo, bank.trip_tick_hi).eq(power.trip_tick), bank.trip_current.eq(power.trip_current),
+            power.rail_valid.eq(self.rail_valid),
+            power.rail_tick.eq(self.rail_tick),
+            power.rail_guard.eq(self.rail_guard),
+            power.rail_beyond.eq(self.rail_beyond),
+            Cat(bank.trip_tick_lo, bank.trip_tick_hi).eq(power.trip_tick),
+            bank.trip_current.eq(power.trip_current),
             bank.power_state.eq(Cat(power.load_switch, self.rail_good, self.perst_n, self.clkreq_n, self.link_state)),
-            self.load_switch.eq(power.load_switch), self.perst_low.eq(control["PERST"]), self.clkreq_low.eq(control["CLKREQ"]),
-        ]  # fmt: skip
+            self.load_switch.eq(power.load_switch),
+            self.perst_low.eq(control["PERST"]),
+            self.clkreq_low.eq(control["CLKREQ"]),
+        ]
 
 
 def _same_names(m: Module, bank: Bank, block: wiring.Component, *names: str) -> None:

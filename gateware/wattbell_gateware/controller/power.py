@@ -36,13 +36,28 @@ class PowerSwitch(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "now": In(64), "data": In(32), "power_control": In(4),
-            "rail_valid": In(1), "rail_tick": In(64), "rail_guard": In(signed(24)), "rail_beyond": In(1),
-            "power_trip": Out(2), "power_trip_written": In(1), "ocp_level": In(24), "ocp_count": In(20),
-            "inrush_level": In(24), "inrush_ticks": In(32), "trip_tick": Out(64), "trip_current": Out(signed(32)),
-            "load_switch": Out(1), "wanted": Out(1), "level": Out(signed(24)),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "now": In(64),
+                "data": In(32),
+                "power_control": In(4),
+                "rail_valid": In(1),
+                "rail_tick": In(64),
+                "rail_guard": In(signed(24)),
+                "rail_beyond": In(1),
+                "power_trip": Out(2),
+                "power_trip_written": In(1),
+                "ocp_level": In(24),
+                "ocp_count": In(20),
+                "inrush_level": In(24),
+                "inrush_ticks": In(32),
+                "trip_tick": Out(64),
+                "trip_current": Out(signed(32)),
+                "load_switch": Out(1),
+                "wanted": Out(1),
+                "level": Out(signed(24)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -69,8 +84,12 @@ class PowerSwitch(wiring.Component):
                 m.d.comb += level.eq(self.inrush_level)
             with m.Else():
                 m.d.comb += level.eq(self.ocp_level)
-            m.d.sync += [over.eq(self.rail_guard > level), over_early.eq(early), tick.eq(self.rail_tick),
-                         current.eq(Mux(self.rail_beyond, TRIP_BEYOND, self.rail_guard))]  # fmt: skip
+            m.d.sync += [
+                over.eq(self.rail_guard > level),
+                over_early.eq(early),
+                tick.eq(self.rail_tick),
+                current.eq(Mux(self.rail_beyond, TRIP_BEYOND, self.rail_guard)),
+            ]
         ocp, inrush = self.ocp_level.as_signed(), self.inrush_level.as_signed()
         m.d.comb += [
             self.wanted.eq(judged | (streak != 0)),

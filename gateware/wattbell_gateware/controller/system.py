@@ -44,13 +44,28 @@ class System(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "now": In(64), "data": In(32), "wake": In(64), "wake_pending": Out(1), "pending": In(7), "irq": Out(1),
-            "irq_enable": Out(7), "irq_enable_written": In(1),
-            "watchdog_timeout": Out(16), "watchdog_timeout_written": In(1), "watchdog_kick_written": In(1),
-            "reset_cause": Out(3, init=_POWER_ON), "reset_cause_written": In(1), "restart_written": In(1),
-            "fault": In(1), "core_reset": Out(1), "restart": Out(1), "deadline": Out(64),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "now": In(64),
+                "data": In(32),
+                "wake": In(64),
+                "wake_pending": Out(1),
+                "pending": In(7),
+                "irq": Out(1),
+                "irq_enable": Out(7),
+                "irq_enable_written": In(1),
+                "watchdog_timeout": Out(16),
+                "watchdog_timeout_written": In(1),
+                "watchdog_kick_written": In(1),
+                "reset_cause": Out(3, init=_POWER_ON),
+                "reset_cause_written": In(1),
+                "restart_written": In(1),
+                "fault": In(1),
+                "core_reset": Out(1),
+                "restart": Out(1),
+                "deadline": Out(64),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -90,7 +105,9 @@ class System(wiring.Component):
             m.d.sync += left.eq(left - 1)
         with m.If(self.restart):
             m.d.sync += [
-                left.eq(RESET_CLOCKS), self.irq_enable.eq(0), self.watchdog_timeout.eq(0),
+                left.eq(RESET_CLOCKS),
+                self.irq_enable.eq(0),
+                self.watchdog_timeout.eq(0),
                 self.reset_cause.eq(self.reset_cause | Mux(bites, _WATCHDOG, 0) | Mux(asked, _RESTART, 0)),
-            ]  # fmt: skip
+            ]
         return m

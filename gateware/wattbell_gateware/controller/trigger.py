@@ -59,16 +59,44 @@ class Trigger(wiring.Component):
     """
 
     def __init__(self):
-        wide = {name.lower(): In(register.width) for name in (
-            "TRIGGER_CONTROL", "TRIGGER_LEVEL", "TRIGGER_HYSTERESIS", "TRIGGER_OPCODE", "TRIGGER_LATENCY", "TRIGGER_MATCH",
-            "TRIGGER_ACTION", "TRIGGER_DELAY") for register in (board_by_name(name),)}  # fmt: skip
-        super().__init__({
-            "now": In(64), "data": In(32), **wide, "trigger_lba_first": In(64), "trigger_lba_last": In(64),
-            "trigger_command_written": In(1), "trigger_state": Out(2), "trigger_tick": Out(64),
-            "perst_n": In(1), "clkreq_n": In(1), "link_state": In(4), "sampled": In(1), "sample": In(SAMPLE),
-            "completed": In(1), "completion": In(COMPLETION), "write": Out(stream.Signature(WRITE)), "start_gate": Out(1),
-            "wants_samples": Out(1), "watched": Out(3), "deadline": Out(64),
-        })  # fmt: skip
+        wide = {
+            name.lower(): In(register.width)
+            for name in (
+                "TRIGGER_CONTROL",
+                "TRIGGER_LEVEL",
+                "TRIGGER_HYSTERESIS",
+                "TRIGGER_OPCODE",
+                "TRIGGER_LATENCY",
+                "TRIGGER_MATCH",
+                "TRIGGER_ACTION",
+                "TRIGGER_DELAY",
+            )
+            for register in (board_by_name(name),)
+        }
+        super().__init__(
+            {
+                "now": In(64),
+                "data": In(32),
+                **wide,
+                "trigger_lba_first": In(64),
+                "trigger_lba_last": In(64),
+                "trigger_command_written": In(1),
+                "trigger_state": Out(2),
+                "trigger_tick": Out(64),
+                "perst_n": In(1),
+                "clkreq_n": In(1),
+                "link_state": In(4),
+                "sampled": In(1),
+                "sample": In(SAMPLE),
+                "completed": In(1),
+                "completion": In(COMPLETION),
+                "write": Out(stream.Signature(WRITE)),
+                "start_gate": Out(1),
+                "wants_samples": Out(1),
+                "watched": Out(3),
+                "deadline": Out(64),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -83,13 +111,15 @@ class Trigger(wiring.Component):
             rail.eq((self._source >= TriggerSource.VOLTAGE) & (self._source <= TriggerSource.POWER)),
             pins.eq((self._source >= TriggerSource.CLKREQ) & (self._source <= TriggerSource.LINK)),
             command_source.eq((self._source == TriggerSource.COMMAND) | (self._source == TriggerSource.POWER_STATE)),
-            self.wants_samples.eq(armed & rail), self.watched[:2].eq(Cat(armed & pins, armed & command_source)),
-        ]  # fmt: skip
+            self.wants_samples.eq(armed & rail),
+            self.watched[:2].eq(Cat(armed & pins, armed & command_source)),
+        ]
 
         hits = [
-            self._level(m, armed & rail & ~starts, starts), self._pins(m, armed & pins & ~starts),
+            self._level(m, armed & rail & ~starts, starts),
+            self._pins(m, armed & pins & ~starts),
             self._command(m, armed & command_source & ~starts, bits),
-        ]  # fmt: skip
+        ]
         fires, tick = Signal(), Signal(64)
         forced = (command["FORCE"] & (armed | command["ARM"])) | (command["ARM"] & (self._source == TriggerSource.AT_ONCE))
         m.d.comb += [tick.eq(self.now), fires.eq(forced | (armed & ~starts & Cat(hit for hit, _ in hits).any()))]
@@ -118,10 +148,14 @@ class Trigger(wiring.Component):
         invert = self._falling.replicate(32)
         judged, decided, back, passed, was_back = Signal(), Signal(), Signal(), Signal(), Signal()
         m.d.sync += [
-            level.eq(self.trigger_level ^ invert), other_side.eq(level - self.trigger_hysteresis.as_signed()),
-            value.eq(chosen ^ invert), judged.eq(self.sampled & armed), decided.eq(judged & armed),
-            back.eq(value <= other_side), passed.eq(value > level),
-        ]  # fmt: skip
+            level.eq(self.trigger_level ^ invert),
+            other_side.eq(level - self.trigger_hysteresis.as_signed()),
+            value.eq(chosen ^ invert),
+            judged.eq(self.sampled & armed),
+            decided.eq(judged & armed),
+            back.eq(value <= other_side),
+            passed.eq(value > level),
+        ]
         with m.If(starts):
             m.d.sync += was_back.eq(0)
         with m.Elif(decided & back):
@@ -143,8 +177,9 @@ class Trigger(wiring.Component):
                 m.d.sync += edge.eq(armed & (link != before[2:]))
         at = Signal(64)
         m.d.sync += [
-            hit.eq(edge & armed & ((self._source != TriggerSource.LINK) | self.trigger_match.bit_select(state, 1))), at.eq(tick),
-        ]  # fmt: skip
+            hit.eq(edge & armed & ((self._source != TriggerSource.LINK) | self.trigger_match.bit_select(state, 1))),
+            at.eq(tick),
+        ]
         return hit, at
 
     def _command(self, m: Module, armed: Value, bits: dict[str, Value]) -> tuple[Value, Value]:
@@ -160,14 +195,17 @@ class Trigger(wiring.Component):
         has_lba = ~c.admin & Cat(c.opcode == op for op in LBA_OPCODES).any()
         m.d.sync += [
             behind.eq(c.lba + c.blocks),
-            fits.eq(Cat(
-                ~bits["OPCODE"] | ((((c.opcode ^ opcode["VALUE"]) & opcode["MASK"]) == 0) & Mux(c.admin, opcode["ADMIN"], opcode["IO"])),
-                ~bits["LBA"] | (has_lba & (last[_LBA_BITS:].any() | (c.lba <= last[:_LBA_BITS]))),
-                ~bits["LATENCY"] | (c.latency > self.trigger_latency),
-                ~bits["ERROR"] | c.error,
-            )),
+            fits.eq(
+                Cat(
+                    ~bits["OPCODE"]
+                    | ((((c.opcode ^ opcode["VALUE"]) & opcode["MASK"]) == 0) & Mux(c.admin, opcode["ADMIN"], opcode["IO"])),
+                    ~bits["LBA"] | (has_lba & (last[_LBA_BITS:].any() | (c.lba <= last[:_LBA_BITS]))),
+                    ~bits["LATENCY"] | (c.latency > self.trigger_latency),
+                    ~bits["ERROR"] | c.error,
+                )
+            ),
             state_entered.eq(c.admin & (c.opcode == _SET_FEATURES) & (c.lba[:8] == _POWER_MANAGEMENT) & ~c.error),
-        ]  # fmt: skip
+        ]
         reaches = ~bits["LBA"] | (~first[_LBA_BITS + 1 :].any() & (behind > first[: _LBA_BITS + 1]))
         with m.If(self._source == TriggerSource.COMMAND):
             m.d.sync += hit.eq(judged & armed & fits.all() & reaches)

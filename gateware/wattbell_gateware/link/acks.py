@@ -46,14 +46,19 @@ class AckTimer(wiring.Component):
         place = (_KEPT - 1).bit_length()
         tlp, ack = self.sent.event, self.answers.event
         m.d.sync += [
-            write.en.eq(self.sent.valid & (tlp.kind == LinkEvent.TLP)), write.addr.eq(tlp.argument[:place]),
-            write.data.known.eq(1), write.data.sequence.eq(tlp.argument[:12]), write.data.tick.eq(tlp.tick[:_TICK_BITS]),
-        ]  # fmt: skip
+            write.en.eq(self.sent.valid & (tlp.kind == LinkEvent.TLP)),
+            write.addr.eq(tlp.argument[:place]),
+            write.data.known.eq(1),
+            write.data.sequence.eq(tlp.argument[:12]),
+            write.data.tick.eq(tlp.tick[:_TICK_BITS]),
+        ]
         m.d.comb += [read.addr.eq(ack.argument[:place]), read.en.eq(1)]
         asked, sequence, tick = Signal(), Signal(12), Signal(_TICK_BITS)
         m.d.sync += [
-            asked.eq(self.answers.valid & (ack.kind == LinkEvent.ACK)), sequence.eq(ack.argument[:12]), tick.eq(ack.tick[:_TICK_BITS]),
-        ]  # fmt: skip
+            asked.eq(self.answers.valid & (ack.kind == LinkEvent.ACK)),
+            sequence.eq(ack.argument[:12]),
+            tick.eq(ack.tick[:_TICK_BITS]),
+        ]
         before, any_before = Signal(12), Signal()
         timed, time = Signal(), Signal(_TICK_BITS)
         found = asked & read.data.known & (read.data.sequence == sequence) & ~(any_before & (before == sequence))
@@ -63,8 +68,9 @@ class AckTimer(wiring.Component):
         times = self.times
         with m.If(timed):
             m.d.sync += [
-                times.acks.eq(times.acks + 1), times.total.eq(times.total + time),
+                times.acks.eq(times.acks + 1),
+                times.total.eq(times.total + time),
                 times.least.eq(Mux(time < times.least, time, times.least)),
                 times.greatest.eq(Mux(time > times.greatest, time, times.greatest)),
-            ]  # fmt: skip
+            ]
         return m

@@ -18,11 +18,22 @@ from .training import TRAINING_SET
 
 __all__ = ["BLOCK_EVENTS", "BlockReceiver"]
 
-BLOCK_EVENTS = data.StructLayout({
-    "bad_header": 4, "moved": 4, "corrected_register": 4, "damaged_skp": 4, "parity": 4,
-    "lanes_differ": 1, "overflow": 1, "corrected_token": 1, "lost_token": 1, "regained": 1, "bad_dllp": 1,
-    "lost_dllps": 2,
-})  # fmt: skip
+BLOCK_EVENTS = data.StructLayout(
+    {
+        "bad_header": 4,
+        "moved": 4,
+        "corrected_register": 4,
+        "damaged_skp": 4,
+        "parity": 4,
+        "lanes_differ": 1,
+        "overflow": 1,
+        "corrected_token": 1,
+        "lost_token": 1,
+        "regained": 1,
+        "bad_dllp": 1,
+        "lost_dllps": 2,
+    }
+)
 """Events of this clock. The first five have a bit for each wire in use.
 
 - ``bad_header``: a block has an invalid sync header.
@@ -70,15 +81,30 @@ class BlockReceiver(wiring.Component):
 
     def __init__(self, lanes: int):
         self._lanes = lanes
-        super().__init__({
-            "raw": In(data.ArrayLayout(32, lanes)), "valid": In(1), "tick": In(64),
-            "reverse": In(1), "width": In(2), "enable": In(1, init=1),
-            "frames": Out(stream.Signature(framed_beat(32 * lanes), always_ready=True)),
-            "dllps": Out(stream.Signature(DLLP, always_ready=True)),
-            "found": Out(lanes), "values": Out(data.ArrayLayout(TRAINING_SET, lanes)), "eios": Out(lanes), "sets_tick": Out(64),
-            "idle": Out(1), "idle_tick": Out(64), "pending": Out(1), "pending_tick": Out(64),
-            "locked": Out(lanes), "inverted": Out(lanes), "aligned": Out(1), "events": Out(BLOCK_EVENTS),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "raw": In(data.ArrayLayout(32, lanes)),
+                "valid": In(1),
+                "tick": In(64),
+                "reverse": In(1),
+                "width": In(2),
+                "enable": In(1, init=1),
+                "frames": Out(stream.Signature(framed_beat(32 * lanes), always_ready=True)),
+                "dllps": Out(stream.Signature(DLLP, always_ready=True)),
+                "found": Out(lanes),
+                "values": Out(data.ArrayLayout(TRAINING_SET, lanes)),
+                "eios": Out(lanes),
+                "sets_tick": Out(64),
+                "idle": Out(1),
+                "idle_tick": Out(64),
+                "pending": Out(1),
+                "pending_tick": Out(64),
+                "locked": Out(lanes),
+                "inverted": Out(lanes),
+                "aligned": Out(1),
+                "events": Out(BLOCK_EVENTS),
+            }
+        )
 
     def _extended(self, time):
         """Return the full tick from its low bits `time`, which lie at most 2^TIME_BITS - 1 ticks back."""
@@ -97,28 +123,46 @@ class BlockReceiver(wiring.Component):
             m.submodules[f"lane{n}"] = lane = BlockLane()
             m.submodules[f"sets{n}"] = sets = BlockSetReader()
             m.d.comb += [
-                lane.raw.payload.eq(self.raw[n]), lane.raw.valid.eq(self.valid & self.enable), lane.time.eq(self.tick[:TIME_BITS]),
-                lane.lane.eq(Mux(reverse, lanes - 1 - n, n)), lane.forget.eq(~self.enable),
-                sets.words.payload.eq(lane.out.payload), sets.words.valid.eq(lane.out.valid),
-                self.found[n].eq(sets.found), self.values[n].eq(sets.value), self.eios[n].eq(sets.eios),
-                deskew.words[n].eq(lane.out.payload), deskew.valid[n].eq(lane.out.valid), deskew.moved[n].eq(lane.moved | changing),
-                self.locked[n].eq(lane.locked), self.inverted[n].eq(lane.inverted),
-                self.events.bad_header[n].eq(lane.bad_header & used[n]), self.events.moved[n].eq(lane.moved & used[n]),
-                self.events.corrected_register[n].eq(lane.corrected & used[n]), self.events.damaged_skp[n].eq(lane.damaged & used[n]),
+                lane.raw.payload.eq(self.raw[n]),
+                lane.raw.valid.eq(self.valid & self.enable),
+                lane.time.eq(self.tick[:TIME_BITS]),
+                lane.lane.eq(Mux(reverse, lanes - 1 - n, n)),
+                lane.forget.eq(~self.enable),
+                sets.words.payload.eq(lane.out.payload),
+                sets.words.valid.eq(lane.out.valid),
+                self.found[n].eq(sets.found),
+                self.values[n].eq(sets.value),
+                self.eios[n].eq(sets.eios),
+                deskew.words[n].eq(lane.out.payload),
+                deskew.valid[n].eq(lane.out.valid),
+                deskew.moved[n].eq(lane.moved | changing),
+                self.locked[n].eq(lane.locked),
+                self.inverted[n].eq(lane.inverted),
+                self.events.bad_header[n].eq(lane.bad_header & used[n]),
+                self.events.moved[n].eq(lane.moved & used[n]),
+                self.events.corrected_register[n].eq(lane.corrected & used[n]),
+                self.events.damaged_skp[n].eq(lane.damaged & used[n]),
                 self.events.parity[n].eq(lane.parity & used[n]),
-            ]  # fmt: skip
+            ]
             with m.If(sets.found | sets.eios):
                 m.d.comb += set_time.eq(sets.time)
         connect(m, deskew.out, blocks.words)
         m.d.comb += [
             changing.eq((width != self.width) | (reverse != self.reverse) | ~self.enable),
-            framer.cut.eq(changing), framer.tick.eq(self.tick),
-            deskew.active.eq(Cat(width >= (0, 1, 2, 2)[n] for n in range(lanes))), deskew.reverse.eq(reverse),
-            blocks.aligned.eq(deskew.aligned), blocks.width.eq(width), self.aligned.eq(deskew.aligned),
-            self.pending.eq(framer.pending), self.pending_tick.eq(framer.pending_tick),
-            self.events.lanes_differ.eq(deskew.differs), self.events.overflow.eq(deskew.overflow), self.events.bad_dllp.eq(framer.bad_dllp),
+            framer.cut.eq(changing),
+            framer.tick.eq(self.tick),
+            deskew.active.eq(Cat(width >= (0, 1, 2, 2)[n] for n in range(lanes))),
+            deskew.reverse.eq(reverse),
+            blocks.aligned.eq(deskew.aligned),
+            blocks.width.eq(width),
+            self.aligned.eq(deskew.aligned),
+            self.pending.eq(framer.pending),
+            self.pending_tick.eq(framer.pending_tick),
+            self.events.lanes_differ.eq(deskew.differs),
+            self.events.overflow.eq(deskew.overflow),
+            self.events.bad_dllp.eq(framer.bad_dllp),
             self.events.lost_dllps.eq(framer.lost_dllps),
-        ]  # fmt: skip
+        ]
         with m.If(changing & ~framer.open):
             m.d.sync += [width.eq(self.width), reverse.eq(self.reverse)]
         self._parse(m, blocks, framer, width, changing)
@@ -149,8 +193,11 @@ class BlockReceiver(wiring.Component):
                 for field, _ in parsed_word(1 << n):
                     m.d.comb += Value.cast(getattr(framer.words.payload, field)).eq(getattr(taken, field))
                 m.d.comb += [
-                    parser.words.valid.eq(blocks.out.valid), blocks.out.ready.eq(parser.words.ready),
-                    framer.words.valid.eq(parser.out.valid), parser.out.ready.eq(framer.words.ready),
-                    self.events.corrected_token.eq(parser.corrected), self.events.lost_token.eq(parser.lost),
+                    parser.words.valid.eq(blocks.out.valid),
+                    blocks.out.ready.eq(parser.words.ready),
+                    framer.words.valid.eq(parser.out.valid),
+                    parser.out.ready.eq(framer.words.ready),
+                    self.events.corrected_token.eq(parser.corrected),
+                    self.events.lost_token.eq(parser.lost),
                     self.events.regained.eq(parser.regained),
-                ]  # fmt: skip
+                ]

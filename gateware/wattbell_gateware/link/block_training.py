@@ -35,10 +35,15 @@ class BlockSetReader(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "words": In(stream.Signature(BLOCK_WORD, always_ready=True)),
-            "found": Out(1), "value": Out(TRAINING_SET), "eios": Out(1), "time": Out(TIME_BITS),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "words": In(stream.Signature(BLOCK_WORD, always_ready=True)),
+                "found": Out(1),
+                "value": Out(TRAINING_SET),
+                "eios": Out(1),
+                "time": Out(TIME_BITS),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -61,10 +66,14 @@ class BlockSetReader(wiring.Component):
                 with m.Switch(at):
                     with m.Case(0):
                         m.d.sync += [
-                            fits.eq(word.data[:8] == first), coming.link.eq(word.data[8:16]), coming.link_pad.eq(word.data[8:16] == K.PAD),
-                            coming.lane.eq(word.data[16:24]), coming.lane_pad.eq(word.data[16:24] == K.PAD),
-                            coming.n_fts.eq(word.data[24:]), coming.ts2.eq(second),
-                        ]  # fmt: skip
+                            fits.eq(word.data[:8] == first),
+                            coming.link.eq(word.data[8:16]),
+                            coming.link_pad.eq(word.data[8:16] == K.PAD),
+                            coming.lane.eq(word.data[16:24]),
+                            coming.lane_pad.eq(word.data[16:24] == K.PAD),
+                            coming.n_fts.eq(word.data[24:]),
+                            coming.ts2.eq(second),
+                        ]
                     with m.Case(1):
                         m.d.sync += [coming.rates.eq(word.data[:8]), coming.control.eq(word.data[8:16])]
                     with m.Case(2):

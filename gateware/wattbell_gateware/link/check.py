@@ -34,10 +34,12 @@ class LcrcChecker(wiring.Component):
 
     def __init__(self, width: int):
         self._width = width
-        super().__init__({
-            "packed": In(stream.Signature(packed_beat(width), always_ready=True)),
-            "out": Out(stream.Signature(framed_beat(width), always_ready=True)),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "packed": In(stream.Signature(packed_beat(width), always_ready=True)),
+                "out": Out(stream.Signature(framed_beat(width), always_ready=True)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -68,7 +70,12 @@ class LcrcChecker(wiring.Component):
             m.d.comb += verdict.eq(Verdict.BAD_LCRC)
         with m.If(staged):
             m.d.sync += [
-                out.data.eq(kept.data), out.dws.eq(kept.dws), out.first.eq(kept.first), out.last.eq(kept.last), out.verdict.eq(verdict),
-                out.sequence.eq(kept.number[8:] | (kept.number[:4] << 8)), out.tick.eq(kept.tick),
-            ]  # fmt: skip
+                out.data.eq(kept.data),
+                out.dws.eq(kept.dws),
+                out.first.eq(kept.first),
+                out.last.eq(kept.last),
+                out.verdict.eq(verdict),
+                out.sequence.eq(kept.number[8:] | (kept.number[:4] << 8)),
+                out.tick.eq(kept.tick),
+            ]
         return m

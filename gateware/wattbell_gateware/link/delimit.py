@@ -35,10 +35,23 @@ _OPEN = data.StructLayout({"tlp": 1, "dllp": 1, "ruins": 1})
 no frame.
 """
 _FRAME = data.StructLayout({"ok": 1, "ends": 1, "then": _In})
-_STEP = data.StructLayout({
-    "state": _OPEN, "begins": 1, "begun": _In, "head": 1, "sdp": 1, "edb": 1, "first": 1, "quad_ends": 1, "tlp": _FRAME, "dllp": _FRAME,
-    "cleared": 1, "headless": 1, "stray": 1,
-})  # fmt: skip
+_STEP = data.StructLayout(
+    {
+        "state": _OPEN,
+        "begins": 1,
+        "begun": _In,
+        "head": 1,
+        "sdp": 1,
+        "edb": 1,
+        "first": 1,
+        "quad_ends": 1,
+        "tlp": _FRAME,
+        "dllp": _FRAME,
+        "cleared": 1,
+        "headless": 1,
+        "stray": 1,
+    }
+)
 """Meaning of a symbol time.
 
 - ``state``: the frame open before this symbol time.
@@ -113,12 +126,19 @@ class FrameDelimiter(wiring.Component):
 
     def __init__(self, lanes: int, symbols: int):
         self._lanes, self._symbols = lanes, symbols
-        super().__init__({
-            "word": In(stream.Signature(link_word(lanes, symbols), always_ready=True)), "tick": In(64),
-            "width": In(2), "enable": In(1), "fast": In(1),
-            "out": Out(stream.Signature(quads_of(lanes, symbols), always_ready=True)),
-            "broken": Out(range(symbols + 1)), "headless": Out(range(symbols + 1)), "stray": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "word": In(stream.Signature(link_word(lanes, symbols), always_ready=True)),
+                "tick": In(64),
+                "width": In(2),
+                "enable": In(1),
+                "fast": In(1),
+                "out": Out(stream.Signature(quads_of(lanes, symbols), always_ready=True)),
+                "broken": Out(range(symbols + 1)),
+                "headless": Out(range(symbols + 1)),
+                "stray": Out(1),
+            }
+        )
 
     def _widths(self):
         return [(n, 1 << n) for n in range(3) if 1 << n <= self._lanes]
@@ -154,9 +174,16 @@ class FrameDelimiter(wiring.Component):
             m.d.comb += [
                 n_state.tlp.eq(Mux(kind.begins, kind.begun == _In.TLP, at_state.tlp & (kind.tlp.then == _In.TLP))),
                 n_state.dllp.eq(Mux(kind.begins, kind.begun == _In.DLLP, at_state.dllp & (kind.dllp.then == _In.DLLP))),
-                n_state.ruins.eq(Mux(kind.begins, kind.begun == _In.RUINS, (at_state.ruins & ~kind.cleared)
-                                     | (at_state.tlp & (kind.tlp.then == _In.RUINS)) | (at_state.dllp & (kind.dllp.then == _In.RUINS)))),
-            ]  # fmt: skip
+                n_state.ruins.eq(
+                    Mux(
+                        kind.begins,
+                        kind.begun == _In.RUINS,
+                        (at_state.ruins & ~kind.cleared)
+                        | (at_state.tlp & (kind.tlp.then == _In.RUINS))
+                        | (at_state.dllp & (kind.dllp.then == _In.RUINS)),
+                    )
+                ),
+            ]
             at_state = n_state
         with m.If(valid2):
             m.d.sync += state.eq(at_state)
@@ -185,8 +212,9 @@ class FrameDelimiter(wiring.Component):
             m.d.sync += [word_begun.eq(begun), word_tick.eq(tick)]
             with m.If(Cat(begin_at).any()):
                 m.d.sync += begun.eq(tick)
-            m.d.sync += kept.eq(Cat(Cat(value[:16] for value in past[-3:])) if self._lanes > 1 else
-                                Cat(Cat(value[:8], Const(0, 8)) for value in past[-3:]))  # fmt: skip
+            m.d.sync += kept.eq(
+                Cat(Cat(value[:16] for value in past[-3:])) if self._lanes > 1 else Cat(Cat(value[:8], Const(0, 8)) for value in past[-3:])
+            )
             for n, slot in enumerate(slots):
                 m.d.sync += self.out.payload.quads[n].eq(slot)
         # Two quads share one sum. The sum has no register of its own: its operands are registers of the same clock as the quads.
@@ -250,13 +278,17 @@ class FrameDelimiter(wiring.Component):
             over = f["end"] | f["edb"] | ~enable
             tail = f["tail"] & quad_ends & ~t_first
             m.d.sync += [
-                kind.begins.eq(starts[t]), kind.head.eq(f["head"]), kind.sdp.eq(f["sdp"]), kind.first.eq(t_first),
+                kind.begins.eq(starts[t]),
+                kind.head.eq(f["head"]),
+                kind.sdp.eq(f["sdp"]),
+                kind.first.eq(t_first),
                 kind.begun.eq(Mux(f["head"], Mux(f["sdp"], _In.DLLP, _In.TLP), _In.RUINS)),
-                kind.quad_ends.eq(quad_ends), kind.edb.eq(f["edb"]),
+                kind.quad_ends.eq(quad_ends),
+                kind.edb.eq(f["edb"]),
                 kind.headless.eq(enable & (f["end"] | f["edb"])),
                 kind.stray.eq(enable & ~(f["end"] | f["edb"]) & f["body"] & ~f["idle"]),
                 kind.cleared.eq(f["end"] | f["edb"] | (f["com"] & ~(f["body"] & ~f["idle"]))),
-            ]  # fmt: skip
+            ]
             for of, name, ends, body in (
                 (kind.tlp, _In.TLP, tail, f["body"]),
                 (kind.dllp, _In.DLLP, tail & t_second & f["end"], f["body"] & ~(t_second & quad_ends)),
@@ -264,9 +296,10 @@ class FrameDelimiter(wiring.Component):
                 ok = enable & (body | ends)
                 # A misplaced end also ends the ruins; so does a symbol that no frame can contain.
                 m.d.sync += [
-                    of.ok.eq(ok), of.ends.eq(enable & ends),
+                    of.ok.eq(ok),
+                    of.ends.eq(enable & ends),
                     of.then.eq(Mux(ok, Mux(ends, _In.NOTHING, name), Mux(over, _In.NOTHING, _In.RUINS))),
-                ]  # fmt: skip
+                ]
         return kinds
 
     def _found(self, m: Module, t: int, step, width) -> dict:
@@ -275,13 +308,17 @@ class FrameDelimiter(wiring.Component):
         of = Signal(_FRAME, name=f"of{t}")
         dllp, nothing = step.state.dllp, step.state.as_value() == 0
         m.d.comb += [
-            in_frame.eq(step.state.tlp | dllp), going_on.eq(in_frame & ~step.begins), of.eq(Mux(dllp, step.dllp, step.tlp)),
+            in_frame.eq(step.state.tlp | dllp),
+            going_on.eq(in_frame & ~step.begins),
+            of.eq(Mux(dllp, step.dllp, step.tlp)),
             s["broken"].eq(Mux(step.begins, in_frame | ~step.head, in_frame & ~of.ok)),
             s["quad"].eq(Mux(step.begins, (width == 2) & step.head, in_frame & of.ok & step.quad_ends)),
-            s["first"].eq(step.begins | step.first), s["dllp"].eq(Mux(step.begins, step.sdp, dllp)),
+            s["first"].eq(step.begins | step.first),
+            s["dllp"].eq(Mux(step.begins, step.sdp, dllp)),
             s["end"].eq(Mux(going_on & of.ends, Mux(step.edb, FrameEnd.EDB, FrameEnd.END), FrameEnd.NONE)),
-            s["headless"].eq(nothing & ~step.begins & step.headless), s["stray"].eq(nothing & ~step.begins & step.stray),
-        ]  # fmt: skip
+            s["headless"].eq(nothing & ~step.begins & step.headless),
+            s["stray"].eq(nothing & ~step.begins & step.stray),
+        ]
         return s
 
     def _classify(self, m: Module, lanes: list, flags: dict, values) -> None:
@@ -299,12 +336,13 @@ class FrameDelimiter(wiring.Component):
                 with m.Case(log):
                     last = width - 1
                     m.d.sync += [
-                        flags["end"].eq(of(K.END, last)), flags["edb"].eq(of(K.EDB, last)),
+                        flags["end"].eq(of(K.END, last)),
+                        flags["edb"].eq(of(K.EDB, last)),
                         flags["head"].eq(Cat(Const(1, 1), *is_data[1:width]).all()),
                         flags["tail"].eq(Cat(of(K.END, last) | of(K.EDB, last), *is_data[:last]).all()),
                         flags["body"].eq(Cat(is_data[:width]).all()),
                         flags["idle"].eq(Cat(lanes[n].data == 0 for n in range(width)).all()),
-                    ]  # fmt: skip
+                    ]
 
     def _slots(self, m: Module, width, found: list, past: list, deferred):
         """Return the quads of a word, the places where they begin, and whether an abort is deferred to the next word."""
@@ -332,9 +370,14 @@ class FrameDelimiter(wiring.Component):
                             with m.If(s["quad"]):
                                 parts = [past[3 + n][: 8 * lanes] for n in range(took, t + 1)]
                                 m.d.comb += [
-                                    slot.valid.eq(1), slot.first.eq(s["first"]), slot.dllp.eq(s["dllp"]), slot.end.eq(s["end"]),
-                                    begin.early.eq(took < 0), begin.at.eq(took % self._symbols), slot.data.eq(Cat(*parts)),
-                                ]  # fmt: skip
+                                    slot.valid.eq(1),
+                                    slot.first.eq(s["first"]),
+                                    slot.dllp.eq(s["dllp"]),
+                                    slot.end.eq(s["end"]),
+                                    begin.early.eq(took < 0),
+                                    begin.at.eq(took % self._symbols),
+                                    slot.data.eq(Cat(*parts)),
+                                ]
                         m.d.comb += [slot.abort.eq(aborts), later.eq(defers)]
             deferred = later
         return slots, begins, deferred
@@ -342,5 +385,6 @@ class FrameDelimiter(wiring.Component):
 
 def found_at(t: int) -> dict:
     """Return the signals that the last stage sets for symbol time `t`."""
-    return {n: Signal(FrameEnd if n == "end" else 1, name=f"{n}_at{t}") for n in
-            ("quad", "first", "dllp", "end", "broken", "headless", "stray")}  # fmt: skip
+    return {
+        n: Signal(FrameEnd if n == "end" else 1, name=f"{n}_at{t}") for n in ("quad", "first", "dllp", "end", "broken", "headless", "stray")
+    }

@@ -34,10 +34,14 @@ class DllpReceiver(wiring.Component):
 
     def __init__(self, lanes: int, symbols: int):
         self._quads = quads_per_clock(lanes, symbols)
-        super().__init__({
-            "quads": In(stream.Signature(quads_of(lanes, symbols), always_ready=True)),
-            "out": Out(stream.Signature(DLLP, always_ready=True)), "bad": Out(1), "lost": Out(range(3)),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "quads": In(stream.Signature(quads_of(lanes, symbols), always_ready=True)),
+                "out": Out(stream.Signature(DLLP, always_ready=True)),
+                "bad": Out(1),
+                "lost": Out(range(3)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -81,9 +85,10 @@ class DllpReceiver(wiring.Component):
             second = Signal()
             both = pair[0].valid & pair[1].valid
             m.d.comb += [
-                *(queue.i.payload[n].eq(raw) for n, raw in enumerate(found)), queue.i.valid.eq(found[0].valid | found[1].valid),
+                *(queue.i.payload[n].eq(raw) for n, raw in enumerate(found)),
+                queue.i.valid.eq(found[0].valid | found[1].valid),
                 self.lost.eq(Mux(queue.i.ready, 0, found[0].valid + found[1].valid)),
-            ]  # fmt: skip
+            ]
             with m.If(queue.o.valid):
                 m.d.comb += [one.eq(Mux(second | ~pair[0].valid, pair[1], pair[0])), queue.o.ready.eq(~both | second)]
                 m.d.sync += second.eq(both & ~second)
@@ -92,8 +97,14 @@ class DllpReceiver(wiring.Component):
         m.submodules.crc = crc = CrcStep(DLLP_CRC, 4)
         state, checked, received, checking, whole = Signal(16), Signal(DLLP), Signal(16), Signal(), Signal(_RAW)
         m.d.comb += [crc.before.eq(DLLP_CRC.init), crc.data.eq(whole.symbols[:32])]
-        m.d.sync += [whole.eq(one), checking.eq(whole.valid), state.eq(crc.after), checked.body.eq(whole.symbols[:32]),
-                     checked.tick.eq(whole.tick), received.eq(whole.symbols[32:])]  # fmt: skip
+        m.d.sync += [
+            whole.eq(one),
+            checking.eq(whole.valid),
+            state.eq(crc.after),
+            checked.body.eq(whole.symbols[:32]),
+            checked.tick.eq(whole.tick),
+            received.eq(whole.symbols[32:]),
+        ]
         right = received == ~state
         m.d.sync += [self.out.valid.eq(checking & right), self.out.payload.eq(checked), self.bad.eq(checking & ~right)]
         return m

@@ -49,10 +49,13 @@ class EventQueue(wiring.Component):
 
     def __init__(self, sources: int, *, each: int = 16, tick_bits: int = 64):
         self._sources, self._each, self._tick_bits = sources, each, tick_bits
-        super().__init__({
-            **{f"i{n}": In(stream.Signature(LINK_EVENT, always_ready=True)) for n in range(sources)},
-            "out": Out(stream.Signature(LINK_EVENT)), "lost": Out(range(sources + 1)),
-        })  # fmt: skip
+        super().__init__(
+            {
+                **{f"i{n}": In(stream.Signature(LINK_EVENT, always_ready=True)) for n in range(sources)},
+                "out": Out(stream.Signature(LINK_EVENT)),
+                "lost": Out(range(sources + 1)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

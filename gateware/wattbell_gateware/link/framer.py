@@ -54,12 +54,18 @@ class Framer(wiring.Component):
 
     def __init__(self, lanes: int, symbols: int):
         self._lanes, self._symbols, self._quads = lanes, symbols, quads_per_clock(lanes, symbols)
-        super().__init__({
-            "word": In(stream.Signature(link_word(lanes, symbols), always_ready=True)), "tick": In(64),
-            "width": In(2), "enable": In(1), "fast": In(1),
-            "tlps": Out(stream.Signature(framed_beat(32 * self._quads), always_ready=True)),
-            "dllps": Out(stream.Signature(DLLP, always_ready=True)), "faults": Out(FAULTS),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "word": In(stream.Signature(link_word(lanes, symbols), always_ready=True)),
+                "tick": In(64),
+                "width": In(2),
+                "enable": In(1),
+                "fast": In(1),
+                "tlps": Out(stream.Signature(framed_beat(32 * self._quads), always_ready=True)),
+                "dllps": Out(stream.Signature(DLLP, always_ready=True)),
+                "faults": Out(FAULTS),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -73,11 +79,19 @@ class Framer(wiring.Component):
         connect(m, dllp.out, flipped(self.dllps))
         found, quads = delimiter.out, packer.quads
         m.d.comb += [
-            delimiter.tick.eq(self.tick), delimiter.width.eq(self.width), delimiter.enable.eq(self.enable),
-            delimiter.fast.eq(self.fast), dllp.quads.valid.eq(found.valid), dllp.quads.payload.eq(found.payload),
-            self.faults.broken.eq(delimiter.broken), self.faults.headless.eq(delimiter.headless), self.faults.stray.eq(delimiter.stray),
-            self.faults.short.eq(packer.short), self.faults.bad_dllp.eq(dllp.bad), self.faults.lost_dllps.eq(dllp.lost),
-        ]  # fmt: skip
+            delimiter.tick.eq(self.tick),
+            delimiter.width.eq(self.width),
+            delimiter.enable.eq(self.enable),
+            delimiter.fast.eq(self.fast),
+            dllp.quads.valid.eq(found.valid),
+            dllp.quads.payload.eq(found.payload),
+            self.faults.broken.eq(delimiter.broken),
+            self.faults.headless.eq(delimiter.headless),
+            self.faults.stray.eq(delimiter.stray),
+            self.faults.short.eq(packer.short),
+            self.faults.bad_dllp.eq(dllp.bad),
+            self.faults.lost_dllps.eq(dllp.lost),
+        ]
         if self._quads < 4:  # the packer is always ready with fewer than four quads
             m.d.comb += [quads.valid.eq(found.valid), quads.payload.eq(found.payload)]
         else:

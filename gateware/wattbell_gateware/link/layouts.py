@@ -44,10 +44,17 @@ def framed_beat(width: int) -> data.StructLayout:
     """
     if width not in (32, 64, 128):
         raise ValueError(f"a beat of frames is 32, 64 or 128 bits wide, not {width!r}")
-    return data.StructLayout({
-        "data": unsigned(width), "dws": range(width // 32 + 1), "first": 1, "last": 1,
-        "verdict": Verdict, "sequence": 12, "tick": 64,
-    })  # fmt: skip
+    return data.StructLayout(
+        {
+            "data": unsigned(width),
+            "dws": range(width // 32 + 1),
+            "first": 1,
+            "last": 1,
+            "verdict": Verdict,
+            "sequence": 12,
+            "tick": 64,
+        }
+    )
 
 
 DLLP = data.StructLayout({"body": 32, "tick": 64})

@@ -235,8 +235,12 @@ class LinkTracker(wiring.Component):
                 m.d.sync += numbers[n].eq(self.values[n].lane)
         m.d.comb += reverse.eq(numbered[last] & (numbers[last] == 0) & (last != 0))
         m.d.comb += many.eq(sum(numbered))
-        m.d.comb += [used.active.eq(numbered), used.reverse.eq(reverse), used.bypass.eq(bypass),
-                     used.width.eq(Mux(many >= 4, 2, Mux(many >= 2, 1, 0)))]  # fmt: skip
+        m.d.comb += [
+            used.active.eq(numbered),
+            used.reverse.eq(reverse),
+            used.bypass.eq(bypass),
+            used.width.eq(Mux(many >= 4, 2, Mux(many >= 2, 1, 0))),
+        ]
         m.d.sync += self.lanes_changed.eq(0)
         for n in range(self._lanes):
             with m.If(second[n] & (self.state == State.CONFIG)):

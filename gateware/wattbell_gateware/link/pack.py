@@ -27,10 +27,20 @@ def packed_beat(width: int) -> data.StructLayout:
     - ``crc``: state of the LCRC after ``number``.
     - ``tick``: tick of the STP's first symbol.
     """
-    return data.StructLayout({
-        "data": unsigned(width), "dws": range(width // 32 + 1), "first": 1, "last": 1,
-        "broken": 1, "edb": 1, "lcrc": 32, "number": 16, "crc": LCRC.bits, "tick": 64,
-    })  # fmt: skip
+    return data.StructLayout(
+        {
+            "data": unsigned(width),
+            "dws": range(width // 32 + 1),
+            "first": 1,
+            "last": 1,
+            "broken": 1,
+            "edb": 1,
+            "lcrc": 32,
+            "number": 16,
+            "crc": LCRC.bits,
+            "tick": 64,
+        }
+    )
 
 
 class TlpPacker(wiring.Component):
@@ -52,10 +62,13 @@ class TlpPacker(wiring.Component):
 
     def __init__(self, lanes: int, symbols: int):
         self._quads = quads_per_clock(lanes, symbols)
-        super().__init__({
-            "quads": In(stream.Signature(quads_of(lanes, symbols))),
-            "beats": Out(stream.Signature(packed_beat(32 * self._quads), always_ready=True)), "short": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "quads": In(stream.Signature(quads_of(lanes, symbols))),
+                "beats": Out(stream.Signature(packed_beat(32 * self._quads), always_ready=True)),
+                "short": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -105,17 +118,31 @@ class TlpPacker(wiring.Component):
         m.d.sync += [self.beats.valid.eq(resting | (take & leaves)), resting.eq(0)]
         with m.If(resting):
             m.d.sync += [
-                out.first.eq(0), out.last.eq(1), out.broken.eq(0), out.data.eq(rest.data), out.dws.eq(rest.dws), out.edb.eq(rest.edb),
-            ]  # fmt: skip
+                out.first.eq(0),
+                out.last.eq(1),
+                out.broken.eq(0),
+                out.data.eq(rest.data),
+                out.dws.eq(rest.dws),
+                out.edb.eq(rest.edb),
+            ]
         with m.Else():  # driven in any case; `valid` qualifies it
             more = last & (n_total > n_quads + 1)
             m.d.sync += [
-                out.data.eq(both), out.dws.eq(Mux(abandoned, 0, Mux(full, n_quads, n_total - 1))), out.first.eq(~begun),
-                out.last.eq(abandoned | (last & ~more)), out.broken.eq(abandoned), out.edb.eq(found.edb),
-                out.lcrc.eq(both.word_select(n_quads, 32)), out.number.eq(number), out.crc.eq(behind_number.after), out.tick.eq(tick),
-                resting.eq(take & leaves & more), rest.data.eq(both[32 * n_quads :]), rest.dws.eq(n_total - 1 - n_quads),
+                out.data.eq(both),
+                out.dws.eq(Mux(abandoned, 0, Mux(full, n_quads, n_total - 1))),
+                out.first.eq(~begun),
+                out.last.eq(abandoned | (last & ~more)),
+                out.broken.eq(abandoned),
+                out.edb.eq(found.edb),
+                out.lcrc.eq(both.word_select(n_quads, 32)),
+                out.number.eq(number),
+                out.crc.eq(behind_number.after),
+                out.tick.eq(tick),
+                resting.eq(take & leaves & more),
+                rest.data.eq(both[32 * n_quads :]),
+                rest.dws.eq(n_total - 1 - n_quads),
                 rest.edb.eq(found.edb),
-            ]  # fmt: skip
+            ]
         return m
 
     def _find(self, m: Module):
@@ -123,10 +150,22 @@ class TlpPacker(wiring.Component):
         n_quads, quads = self._quads, self.quads.payload.quads
         count = range(n_quads + 1)
         # Fields of the open frame (`tail`: its double words; `whole`: it ends here) and of the last frame that begins here
-        shape = data.StructLayout({
-            "words": 32 * n_quads, "was_open": 1, "runs": 1, "tail": count, "whole": 1, "edb": 1,
-            "heading": 1, "head": count, "place": range(n_quads), "number": 16, "tick": 64, "short": 1,
-        })  # fmt: skip
+        shape = data.StructLayout(
+            {
+                "words": 32 * n_quads,
+                "was_open": 1,
+                "runs": 1,
+                "tail": count,
+                "whole": 1,
+                "edb": 1,
+                "heading": 1,
+                "head": count,
+                "place": range(n_quads),
+                "number": 16,
+                "tick": 64,
+                "short": 1,
+            }
+        )
         now, found, valid, waits, take = Signal(shape), Signal(shape), Signal(), Signal(), Signal()
         held_back = valid & waits
         m.d.comb += [take.eq(self.quads.valid & ~held_back), self.quads.ready.eq(~held_back)]
@@ -162,9 +201,14 @@ class TlpPacker(wiring.Component):
             short = short | (head_now & ends)
             whole, running, heading, head = whole_now, running_now, heading_now, head_count
         m.d.comb += [
-            now.was_open.eq(is_open), now.runs.eq(running), now.tail.eq(tail), now.whole.eq(whole), now.heading.eq(heading),
-            now.head.eq(head), now.short.eq(short),
-        ]  # fmt: skip
+            now.was_open.eq(is_open),
+            now.runs.eq(running),
+            now.tail.eq(tail),
+            now.whole.eq(whole),
+            now.heading.eq(heading),
+            now.head.eq(head),
+            now.short.eq(short),
+        ]
         with m.If(~held_back):
             m.d.sync += [valid.eq(self.quads.valid), found.eq(now)]
         with m.If(take):

@@ -28,9 +28,16 @@ class PairQueue(Component):
         if depth < 8 or depth & (depth - 1):
             raise ValueError(f"the depth of a queue of pairs must be a power of two from 8 on, not {depth!r}")
         self._shape, self._depth = shape, depth
-        super().__init__({
-            "count": In(2), "first": In(shape), "second": In(shape), "room": Out(1), "out": Out(shape), "valid": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "count": In(2),
+                "first": In(shape),
+                "second": In(shape),
+                "room": Out(1),
+                "out": Out(shape),
+                "valid": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -49,8 +56,10 @@ class PairQueue(Component):
             m.d.comb += write.data.eq(Mux(own, self.first, self.second))
             values.append(read.data)
         m.d.comb += [
-            level.eq(put - get), self.valid.eq(level != 0), self.room.eq(level <= self._depth - 4),
+            level.eq(put - get),
+            self.valid.eq(level != 0),
+            self.room.eq(level <= self._depth - 4),
             self.out.eq(Mux(get[0], values[1], values[0])),
-        ]  # fmt: skip
+        ]
         m.d.sync += [put.eq(put + self.count), get.eq(get + self.valid)]
         return m

@@ -117,8 +117,15 @@ class Receiver(wiring.Component):
     """
 
     def __init__(
-        self, lanes: int, symbols: int, *, ticks_per_clock: int, blocks: bool = False, tick_bits: int = 64, bytes_kept: int = 8192,
-    ) -> None:  # fmt: skip
+        self,
+        lanes: int,
+        symbols: int,
+        *,
+        ticks_per_clock: int,
+        blocks: bool = False,
+        tick_bits: int = 64,
+        bytes_kept: int = 8192,
+    ) -> None:
         self._tick_bits, self._bytes_kept = tick_bits, bytes_kept
         if blocks and symbols != 4:
             raise ValueError(f"with 8 GT/s a word has 4 symbols of a lane, not {symbols!r}")
@@ -146,34 +153,51 @@ class Receiver(wiring.Component):
         at_8 = rate == 2
         use = tracker.lanes
         m.d.comb += [
-            symbols.raw.eq(self.raw), symbols.valid.eq(self.raw_valid), symbols.now.eq(self.now), symbols.fast.eq(rate[0]),
-            symbols.enable.eq(enable & ~at_8), symbols.lanes.eq(use),
-            symbols.polarity_set.eq(self.polarity_set), symbols.polarity.eq(self.polarity),
-            self.lanes.eq(use), self.state.eq(tracker.state), self.rates.eq(tracker.rates),
-            self.leaving.eq(tracker.leaving), self.heard.eq(tracker.heard),
-        ]  # fmt: skip
+            symbols.raw.eq(self.raw),
+            symbols.valid.eq(self.raw_valid),
+            symbols.now.eq(self.now),
+            symbols.fast.eq(rate[0]),
+            symbols.enable.eq(enable & ~at_8),
+            symbols.lanes.eq(use),
+            symbols.polarity_set.eq(self.polarity_set),
+            symbols.polarity.eq(self.polarity),
+            self.lanes.eq(use),
+            self.state.eq(tracker.state),
+            self.rates.eq(tracker.rates),
+            self.leaving.eq(tracker.leaving),
+            self.heard.eq(tracker.heard),
+        ]
         # The tracker sees everything a clock later, because it is far from its sources.
         m.d.sync += [
-            tracker.locked.eq(self.locked), tracker.now.eq(self.now), tracker.down.eq(self.down),
-            tracker.set.eq(self.lanes_set), tracker.set_to.eq(self.lanes_to),
-        ]  # fmt: skip
+            tracker.locked.eq(self.locked),
+            tracker.now.eq(self.now),
+            tracker.down.eq(self.down),
+            tracker.set.eq(self.lanes_set),
+            tracker.set_to.eq(self.lanes_to),
+        ]
         shared = ("found", "values", "eios", "sets_tick", "idle", "idle_tick")
         frames, dllps = store.frames, stream.Signature(DLLP, always_ready=True).create()
         m.d.sync += [getattr(tracker, name).eq(getattr(symbols, name)) for name in shared]
-        m.d.comb += [*(getattr(self, name).eq(getattr(symbols, name)) for name in ("aligned", "locked", "inverted")),
-                     *(getattr(self, name).eq(getattr(store, name)) for name in ("pending", "pending_known", "pending_tick"))]  # fmt: skip
+        m.d.comb += [
+            *(getattr(self, name).eq(getattr(symbols, name)) for name in ("aligned", "locked", "inverted")),
+            *(getattr(self, name).eq(getattr(store, name)) for name in ("pending", "pending_known", "pending_tick")),
+        ]
         for into, name in ((frames, "frames"), (dllps, "dllps")):
             source = getattr(symbols, name)
             m.d.comb += [into.valid.eq(source.valid), into.payload.eq(source.payload)]
         if self.blocks is not None:
             m.submodules.blocks = blocks = self.blocks
             m.d.comb += [
-                blocks.raw.eq(self.raw8), blocks.valid.eq(self.raw8_valid), blocks.tick.eq(self.now), blocks.enable.eq(enable & at_8),
-                blocks.width.eq(use.width), blocks.reverse.eq(use.reverse),
-            ]  # fmt: skip
+                blocks.raw.eq(self.raw8),
+                blocks.valid.eq(self.raw8_valid),
+                blocks.tick.eq(self.now),
+                blocks.enable.eq(enable & at_8),
+                blocks.width.eq(use.width),
+                blocks.reverse.eq(use.reverse),
+            ]
             with m.If(at_8):
                 m.d.sync += [getattr(tracker, name).eq(getattr(blocks, name)) for name in shared]
-                m.d.comb += [*(getattr(self, name).eq(getattr(blocks, name)) for name in ("aligned", "locked", "inverted"))]  # fmt: skip
+                m.d.comb += [*(getattr(self, name).eq(getattr(blocks, name)) for name in ("aligned", "locked", "inverted"))]
             # After a change of the rate, one receiver empties before the other has output.
             for into, name in ((frames, "frames"), (dllps, "dllps")):
                 source = getattr(blocks, name)
@@ -189,9 +213,11 @@ class Receiver(wiring.Component):
         # A TLP after such an event is judged some clocks later still.
         m.d.sync += [store.forget.eq(tracker.forget), store.begin.eq(self._begins(dllps))]
         m.d.sync += [
-            tracker.dllps.payload.eq(dllps.payload), tracker.dllps.valid.eq(dllps.valid),
-            tracker.tlp.eq(good), tracker.tlp_tick.eq(fate.payload.tick),
-        ]  # fmt: skip
+            tracker.dllps.payload.eq(dllps.payload),
+            tracker.dllps.valid.eq(dllps.valid),
+            tracker.tlp.eq(good),
+            tracker.tlp_tick.eq(fate.payload.tick),
+        ]
         lost_events = self._events(m, tracker, dllps, fate, rate, enable)
         self._count(m, dllps, fate, lost_events, rate, enable)
         return m
@@ -257,27 +283,39 @@ class Receiver(wiring.Component):
 
         tlp, what = sources[2], fate.payload
         m.d.comb += [
-            tlp.valid.eq(fate.valid & ((what.fate != Fate.DELIVERED) | (what.lost != 0))), tlp.payload.tick.eq(what.tick),
+            tlp.valid.eq(fate.valid & ((what.fate != Fate.DELIVERED) | (what.lost != 0))),
+            tlp.payload.tick.eq(what.tick),
             tlp.payload.argument.eq(Cat(what.sequence, what.lost)),
-        ]  # fmt: skip
+        ]
         with m.Switch(what.fate):
-            for of, kind in ((Fate.DELIVERED, LinkEvent.LOST), (Fate.LATE, LinkEvent.RECOVERED), (Fate.DUPLICATE, LinkEvent.DUPLICATE),
-                             (Fate.NULLIFIED, LinkEvent.NULLIFIED), (Fate.BAD_LCRC, LinkEvent.BAD_LCRC),
-                             (Fate.BAD_FRAME, LinkEvent.BAD_FRAME), (Fate.NO_ROOM, LinkEvent.NO_ROOM)):  # fmt: skip
+            for of, kind in (
+                (Fate.DELIVERED, LinkEvent.LOST),
+                (Fate.LATE, LinkEvent.RECOVERED),
+                (Fate.DUPLICATE, LinkEvent.DUPLICATE),
+                (Fate.NULLIFIED, LinkEvent.NULLIFIED),
+                (Fate.BAD_LCRC, LinkEvent.BAD_LCRC),
+                (Fate.BAD_FRAME, LinkEvent.BAD_FRAME),
+                (Fate.NO_ROOM, LinkEvent.NO_ROOM),
+            ):
                 with m.Case(of):
                     m.d.comb += tlp.payload.kind.eq(kind)
 
         new = sources[4]
         m.d.comb += [
             new.valid.eq(fate.valid & ((what.fate == Fate.DELIVERED) | (what.fate == Fate.LATE) | (what.fate == Fate.NO_ROOM))),
-            new.payload.tick.eq(what.tick), new.payload.kind.eq(LinkEvent.TLP), new.payload.argument.eq(what.sequence),
-        ]  # fmt: skip
+            new.payload.tick.eq(what.tick),
+            new.payload.kind.eq(LinkEvent.TLP),
+            new.payload.argument.eq(what.sequence),
+        ]
 
         faults, wrong = Signal(FAULTS), sources[3]
         m.d.comb += [
-            faults.eq(self.symbols.faults), faults.stray.eq(0),
-            wrong.valid.eq(faults.as_value() != 0), wrong.payload.kind.eq(LinkEvent.FAULTS), wrong.payload.argument.eq(faults),
-        ]  # fmt: skip
+            faults.eq(self.symbols.faults),
+            faults.stray.eq(0),
+            wrong.valid.eq(faults.as_value() != 0),
+            wrong.payload.kind.eq(LinkEvent.FAULTS),
+            wrong.payload.argument.eq(faults),
+        ]
         if self.blocks is not None:
             met = self.blocks.events.as_value()
             with m.If(met != 0):
@@ -292,13 +330,21 @@ class Receiver(wiring.Component):
         locked, bad, before = (Signal(self._lanes, name=name) for name in ("locked_before", "bad", "before"))
         m.d.sync += [locked.eq(self.symbols.locked), bad.eq(self.symbols.bad), before.eq(locked & active)]
         adds = {
-            "tlps": is_[Fate.DELIVERED] | is_[Fate.LATE], "dllps": dllps.valid, "duplicates": is_[Fate.DUPLICATE],
-            "lost": Mux(is_[Fate.DELIVERED] | is_[Fate.NO_ROOM], fate.payload.lost, 0), "late": is_[Fate.LATE],
-            "nullified": is_[Fate.NULLIFIED], "bad_lcrc": is_[Fate.BAD_LCRC], "bad_frames": faults.broken + faults.short,
-            "bad_dllps": faults.bad_dllp, "headless": faults.headless,
-            "dropped": is_[Fate.NO_ROOM] + faults.lost_dllps + faults.overrun + self.lost_behind, "lost_events": lost_events,
-            "bad_words": _number(bad), "unlocked": _number(before & ~locked & enable.replicate(self._lanes)),
-        }  # fmt: skip
+            "tlps": is_[Fate.DELIVERED] | is_[Fate.LATE],
+            "dllps": dllps.valid,
+            "duplicates": is_[Fate.DUPLICATE],
+            "lost": Mux(is_[Fate.DELIVERED] | is_[Fate.NO_ROOM], fate.payload.lost, 0),
+            "late": is_[Fate.LATE],
+            "nullified": is_[Fate.NULLIFIED],
+            "bad_lcrc": is_[Fate.BAD_LCRC],
+            "bad_frames": faults.broken + faults.short,
+            "bad_dllps": faults.bad_dllp,
+            "headless": faults.headless,
+            "dropped": is_[Fate.NO_ROOM] + faults.lost_dllps + faults.overrun + self.lost_behind,
+            "lost_events": lost_events,
+            "bad_words": _number(bad),
+            "unlocked": _number(before & ~locked & enable.replicate(self._lanes)),
+        }
         if self.blocks is not None:
             met = self.blocks.events
             # At 2.5 and 5 GT/s a frame counts when it is given up, whether or not a part of it comes out.
@@ -307,10 +353,14 @@ class Receiver(wiring.Component):
             adds["dropped"] += met.overflow + met.lost_dllps
             adds["unlocked"] += _number(met.moved)
             adds |= {
-                "bad_headers": _number(met.bad_header), "corrected_tokens": met.corrected_token, "lost_tokens": met.lost_token,
-                "corrected_registers": _number(met.corrected_register), "damaged_skips": _number(met.damaged_skp),
-                "bad_parity": _number(met.parity), "lanes_differ": met.lanes_differ,
-            }  # fmt: skip
+                "bad_headers": _number(met.bad_header),
+                "corrected_tokens": met.corrected_token,
+                "lost_tokens": met.lost_token,
+                "corrected_registers": _number(met.corrected_register),
+                "damaged_skips": _number(met.damaged_skp),
+                "bad_parity": _number(met.parity),
+                "lanes_differ": met.lanes_differ,
+            }
         for name, added in adds.items():
             add = Signal(fate.payload.lost.shape().width if name == "lost" else 4, name=f"add_{name}")
             m.d.sync += [add.eq(added), self.counters[name].eq(self.counters[name] + add)]

@@ -31,10 +31,21 @@ def judged(window: int = WINDOW) -> data.StructLayout:
     - ``none``: no number was passed over.
     """
     low = (window - 1).bit_length()
-    return data.StructLayout({
-        "strobe": 1, "slot": low, "row": window // _ROW, "column": _ROW,
-        "anew": 1, "replayed": 1, "near": 1, "lost": 11, "passed": _rows(window), "every": 1, "none": 1,
-    })  # fmt: skip
+    return data.StructLayout(
+        {
+            "strobe": 1,
+            "slot": low,
+            "row": window // _ROW,
+            "column": _ROW,
+            "anew": 1,
+            "replayed": 1,
+            "near": 1,
+            "lost": 11,
+            "passed": _rows(window),
+            "every": 1,
+            "none": 1,
+        }
+    )
 
 
 def _rows(window: int) -> data.StructLayout:
@@ -64,8 +75,17 @@ class SequenceOrder(wiring.Component):
 
     def __init__(self, window: int = WINDOW):
         self._window = window
-        super().__init__({"before": In(ORDER), "strobe": In(1), "number": In(12), "forget": In(1), "begin": In(1),
-                          "after": Out(ORDER), "judged": Out(judged(window))})  # fmt: skip
+        super().__init__(
+            {
+                "before": In(ORDER),
+                "strobe": In(1),
+                "number": In(12),
+                "forget": In(1),
+                "begin": In(1),
+                "after": Out(ORDER),
+                "judged": Out(judged(window)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -74,17 +94,24 @@ class SequenceOrder(wiring.Component):
         ahead, behind = Signal(12), Signal(12)
         anew, zero, early, since = Signal(), Signal(), Signal(), Signal(low)
         m.d.comb += [
-            ahead.eq(self.number - before.expected), behind.eq(~ahead),  # n - 1 for n numbers behind
+            ahead.eq(self.number - before.expected),
+            behind.eq(~ahead),  # n - 1 for n numbers behind
             anew.eq(~before.known | self.forget | self.begin),
-            since.eq(Mux(anew, 0, before.expected[:low])), zero.eq(self.begin | (before.zero & ~self.forget)),
+            since.eq(Mux(anew, 0, before.expected[:low])),
+            zero.eq(self.begin | (before.zero & ~self.forget)),
             early.eq(zero & (self.number < window)),  # the tap can have missed this many, hardly more
-            out.strobe.eq(self.strobe), out.slot.eq(self.number[:low]),
-            out.row.eq(1 << self.number[_COLUMN_BITS:low]), out.column.eq(1 << self.number[:_COLUMN_BITS]),
-            out.anew.eq(anew), out.replayed.eq(~anew & ahead[11]),
+            out.strobe.eq(self.strobe),
+            out.slot.eq(self.number[:low]),
+            out.row.eq(1 << self.number[_COLUMN_BITS:low]),
+            out.column.eq(1 << self.number[:_COLUMN_BITS]),
+            out.anew.eq(anew),
+            out.replayed.eq(~anew & ahead[11]),
             out.near.eq(behind < window),
-            out.passed.eq(_between(m, since, self.number[:low], window)), out.every.eq(~anew & (ahead >= window)),
-            out.none.eq(Mux(anew, ~early | (self.number[:low] == 0), ahead == 0)), after.eq(before),
-        ]  # fmt: skip
+            out.passed.eq(_between(m, since, self.number[:low], window)),
+            out.every.eq(~anew & (ahead >= window)),
+            out.none.eq(Mux(anew, ~early | (self.number[:low] == 0), ahead == 0)),
+            after.eq(before),
+        ]
         with m.If(anew):
             m.d.comb += out.lost.eq(Mux(early, self.number, 0))
         with m.Elif(~ahead[11]):
@@ -125,11 +152,14 @@ class SequenceWindow(wiring.Component):
         window, what = self._window, self.judged
         missing, own = Signal(), Signal(window)
         m.d.comb += [
-            own.eq(Cat(what.column & row.replicate(_ROW) for row in what.row)), missing.eq(what.near & ~(self.before & own).any()),
-            self.deliver.eq(what.strobe & (~what.replayed | missing)), self.duplicate.eq(what.strobe & what.replayed & ~missing),
+            own.eq(Cat(what.column & row.replicate(_ROW) for row in what.row)),
+            missing.eq(what.near & ~(self.before & own).any()),
+            self.deliver.eq(what.strobe & (~what.replayed | missing)),
+            self.duplicate.eq(what.strobe & what.replayed & ~missing),
             self.late.eq(what.strobe & what.replayed & missing),
-            self.lost.eq(Mux(what.strobe, what.lost, 0)), self.after.eq(self.before),
-        ]  # fmt: skip
+            self.lost.eq(Mux(what.strobe, what.lost, 0)),
+            self.after.eq(self.before),
+        ]
         every = what.every.replicate(window)
         passed = Mux(what.none | what.replayed, 0, _places(what.passed) | every)
         with m.If(self.deliver):
@@ -144,11 +174,13 @@ def _between(m: Module, since, until, window: int):
     first, last, found = since[_COLUMN_BITS:], until[_COLUMN_BITS:], Signal(_rows(window))
     inside, round_ = Signal(), Signal()
     m.d.comb += [
-        round_.eq(since >= until), inside.eq((first == last) & ~round_),  # the range lies in one row
-        found.first.row.eq(1 << first), found.last.row.eq(1 << last),
+        round_.eq(since >= until),
+        inside.eq((first == last) & ~round_),  # the range lies in one row
+        found.first.row.eq(1 << first),
+        found.last.row.eq(1 << last),
         found.last.columns.eq(Cat((n < until[:_COLUMN_BITS]) & ~inside for n in range(_ROW))),
         found.first.columns.eq(Cat((n >= since[:_COLUMN_BITS]) & ((n < until[:_COLUMN_BITS]) | ~inside) for n in range(_ROW))),
-    ]  # fmt: skip
+    ]
     for n, whole in enumerate(found.whole):
         behind, before = n > first, n < last
         m.d.comb += whole.eq(Mux(round_, behind | before, behind & before))
@@ -158,8 +190,11 @@ def _between(m: Module, since, until, window: int):
 def _places(rows):
     """Return :func:`_rows` as one bit for each place."""
     first, last = rows.first, rows.last
-    return Cat(whole | (at_first & first.columns[k]) | (at_last & last.columns[k])
-               for whole, at_first, at_last in zip(rows.whole, first.row, last.row) for k in range(_ROW))  # fmt: skip
+    return Cat(
+        whole | (at_first & first.columns[k]) | (at_last & last.columns[k])
+        for whole, at_first, at_last in zip(rows.whole, first.row, last.row)
+        for k in range(_ROW)
+    )
 
 
 class SequenceFilter(wiring.Component):

@@ -67,12 +67,18 @@ class TlpStore(wiring.Component):
         self._tick_bits = tick_bits
         self._width_in, self._width = width, max(width, 64)
         self._depth, self._tlps = bytes_kept * 8 // self._width, tlps
-        super().__init__({
-            "frames": In(stream.Signature(framed_beat(width), always_ready=True)), "forget": In(1), "begin": In(1),
-            "tlps": Out(stream.Signature(tlp_beat(self._width), always_ready=True)),
-            "fates": Out(stream.Signature(FATE, always_ready=True)), "pending": Out(1), "pending_known": Out(1),
-            "pending_tick": Out(64),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "frames": In(stream.Signature(framed_beat(width), always_ready=True)),
+                "forget": In(1),
+                "begin": In(1),
+                "tlps": Out(stream.Signature(tlp_beat(self._width), always_ready=True)),
+                "fates": Out(stream.Signature(FATE, always_ready=True)),
+                "pending": Out(1),
+                "pending_known": Out(1),
+                "pending_tick": Out(64),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -95,12 +101,18 @@ class TlpStore(wiring.Component):
         going_on, at, narrow, narrow_first, listed = Signal(bits + 1), Signal(bits + 1), Signal(), Signal(), Signal()
         good = valid & beat.last & (beat.verdict == Verdict.GOOD)
         m.d.comb += [
-            at.eq(Mux(beat.first, base, going_on)), full_now.eq(Mux(beat.first, narrow_first | (narrow & listed), full | narrow)),
-            write.addr.eq(at[:bits]), write.en.eq(valid & ~full_now),
-            write.data.data.eq(beat.data), write.data.dws.eq(beat.dws), write.data.last.eq(beat.last),
-            order.strobe.eq(comes & coming.last & (coming.verdict == Verdict.GOOD)), order.number.eq(coming.sequence),
-            order.forget.eq(self.forget), order.begin.eq(self.begin),
-        ]  # fmt: skip
+            at.eq(Mux(beat.first, base, going_on)),
+            full_now.eq(Mux(beat.first, narrow_first | (narrow & listed), full | narrow)),
+            write.addr.eq(at[:bits]),
+            write.en.eq(valid & ~full_now),
+            write.data.data.eq(beat.data),
+            write.data.dws.eq(beat.dws),
+            write.data.last.eq(beat.last),
+            order.strobe.eq(comes & coming.last & (coming.verdict == Verdict.GOOD)),
+            order.number.eq(coming.sequence),
+            order.forget.eq(self.forget),
+            order.begin.eq(self.begin),
+        ]
         no_room, gap = Signal(), Signal()
         # The list is written a clock later.
         m.d.comb += no_room.eq(full_now | ~ticks.i.ready | (listed & (ticks.level >= self._tlps - 1)))
@@ -111,16 +123,20 @@ class TlpStore(wiring.Component):
         # The decision takes a whole clock: it only sets `listed`, and `committed` follows in the next clock.
         m.d.comb += base.eq(Mux(listed, after, committed))
         m.d.sync += [after.eq(at + 1), committed.eq(base)]
-        m.d.sync += [narrow_first.eq((base - freed)[: bits + 1] >= least),
-                     narrow.eq((Mux(valid, at, going_on) - freed)[: bits + 1] >= least)]  # fmt: skip
+        m.d.sync += [
+            narrow_first.eq((base - freed)[: bits + 1] >= least),
+            narrow.eq((Mux(valid, at, going_on) - freed)[: bits + 1] >= least),
+        ]
         with m.If(valid):
             m.d.sync += [going_on.eq(at + 1), full.eq(full_now)]
             with m.If(beat.last):
                 m.d.sync += [fate.sequence.eq(beat.sequence), fate.lost.eq(order.lost), fate.tick.eq(beat.tick)]
                 with m.Switch(beat.verdict):
                     for verdict, becomes in (
-                        (Verdict.NULLIFIED, Fate.NULLIFIED), (Verdict.BAD_LCRC, Fate.BAD_LCRC), (Verdict.BAD_FRAME, Fate.BAD_FRAME),
-                    ):  # fmt: skip
+                        (Verdict.NULLIFIED, Fate.NULLIFIED),
+                        (Verdict.BAD_LCRC, Fate.BAD_LCRC),
+                        (Verdict.BAD_FRAME, Fate.BAD_FRAME),
+                    ):
                         with m.Case(verdict):
                             m.d.sync += fate.fate.eq(becomes)
                 with m.If(good):
@@ -141,10 +157,17 @@ class TlpStore(wiring.Component):
         out = self.tlps.payload
         there = whole != freed
         m.d.comb += [
-            read.addr.eq(freed[:bits]), read.en.eq(1), ticks.o.ready.eq(shows & shown.last),
-            self.tlps.valid.eq(shows), out.data.eq(shown.data), out.dws.eq(shown.dws), out.last.eq(shown.last), out.first.eq(begins),
-            out.tick.eq(ticks.o.payload.tick), out.lost.eq(ticks.o.payload.lost),
-        ]  # fmt: skip
+            read.addr.eq(freed[:bits]),
+            read.en.eq(1),
+            ticks.o.ready.eq(shows & shown.last),
+            self.tlps.valid.eq(shows),
+            out.data.eq(shown.data),
+            out.dws.eq(shown.dws),
+            out.last.eq(shown.last),
+            out.first.eq(begins),
+            out.tick.eq(ticks.o.payload.tick),
+            out.lost.eq(ticks.o.payload.lost),
+        ]
         m.d.sync += [whole.eq(base), reading.eq(there), shows.eq(reading), shown.eq(read.data)]
         with m.If(there):
             m.d.sync += freed.eq(freed + 1)
@@ -171,10 +194,15 @@ class TlpStore(wiring.Component):
         now, wide, valid = frames.payload, Signal(framed_beat(64)), Signal()
         low, first, half = Signal(32), Signal(), Signal()
         m.d.comb += [
-            valid.eq(frames.valid & (half | now.last)), wide.data.eq(Mux(half, Cat(low, now.data), now.data)), wide.dws.eq(half + now.dws),
-            wide.first.eq(Mux(half, first, now.first)), wide.last.eq(now.last), wide.verdict.eq(now.verdict),
-            wide.sequence.eq(now.sequence), wide.tick.eq(now.tick),
-        ]  # fmt: skip
+            valid.eq(frames.valid & (half | now.last)),
+            wide.data.eq(Mux(half, Cat(low, now.data), now.data)),
+            wide.dws.eq(half + now.dws),
+            wide.first.eq(Mux(half, first, now.first)),
+            wide.last.eq(now.last),
+            wide.verdict.eq(now.verdict),
+            wide.sequence.eq(now.sequence),
+            wide.tick.eq(now.tick),
+        ]
         with m.If(frames.valid):
             m.d.sync += [half.eq(~half & ~now.last), low.eq(now.data), first.eq(now.first)]
         return wide, valid

@@ -55,15 +55,31 @@ class SymbolReceiver(wiring.Component):
         self._lanes, self._symbols, self._ticks = lanes, symbols, ticks_per_clock
         self._framer = Framer(lanes, symbols)
         beat = self._framer.tlps.payload.shape()
-        super().__init__({
-            "raw": In(data.ArrayLayout(10 * symbols, lanes)), "valid": In(1), "now": In(64), "fast": In(1), "enable": In(1, init=1),
-            "lanes": In(LANES_IN_USE), "polarity_set": In(1), "polarity": In(lanes),
-            "frames": Out(stream.Signature(framed_beat(beat["data"].width), always_ready=True)),
-            "dllps": Out(stream.Signature(DLLP, always_ready=True)), "faults": Out(FAULTS),
-            "found": Out(lanes), "values": Out(data.ArrayLayout(TRAINING_SET, lanes)), "eios": Out(lanes), "sets_tick": Out(64),
-            "idle": Out(1), "idle_tick": Out(64), "bad": Out(lanes),
-            "locked": Out(lanes), "inverted": Out(lanes), "aligned": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "raw": In(data.ArrayLayout(10 * symbols, lanes)),
+                "valid": In(1),
+                "now": In(64),
+                "fast": In(1),
+                "enable": In(1, init=1),
+                "lanes": In(LANES_IN_USE),
+                "polarity_set": In(1),
+                "polarity": In(lanes),
+                "frames": Out(stream.Signature(framed_beat(beat["data"].width), always_ready=True)),
+                "dllps": Out(stream.Signature(DLLP, always_ready=True)),
+                "faults": Out(FAULTS),
+                "found": Out(lanes),
+                "values": Out(data.ArrayLayout(TRAINING_SET, lanes)),
+                "eios": Out(lanes),
+                "sets_tick": Out(64),
+                "idle": Out(1),
+                "idle_tick": Out(64),
+                "bad": Out(lanes),
+                "locked": Out(lanes),
+                "inverted": Out(lanes),
+                "aligned": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -74,12 +90,18 @@ class SymbolReceiver(wiring.Component):
         m.d.sync += fast.eq(self.fast)  # a register near its users
         m.d.comb += [
             tick.eq(self.now - self._late(m, deskew, offsets)),
-            deskew.active.eq(self.lanes.active), deskew.reverse.eq(self.lanes.reverse), self.aligned.eq(deskew.aligned),
+            deskew.active.eq(self.lanes.active),
+            deskew.reverse.eq(self.lanes.reverse),
+            self.aligned.eq(deskew.aligned),
             # If disabled, give words that begin no frame and end an open one.
-            framer.word.payload.eq(deskew.out.payload), framer.word.valid.eq(deskew.out.valid | ~self.enable),
+            framer.word.payload.eq(deskew.out.payload),
+            framer.word.valid.eq(deskew.out.valid | ~self.enable),
             framer.enable.eq(deskew.aligned & self.enable),
-            framer.width.eq(self.lanes.width), framer.fast.eq(fast), framer.tick.eq(tick), self.faults.eq(framer.faults),
-        ]  # fmt: skip
+            framer.width.eq(self.lanes.width),
+            framer.fast.eq(fast),
+            framer.tick.eq(tick),
+            self.faults.eq(framer.faults),
+        ]
         m.d.sync += self.sets_tick.eq(self.now - (_SETS - 1) * self._ticks)  # of the next clock
         connect(m, framer.tlps, flipped(self.frames))
         connect(m, framer.dllps, flipped(self.dllps))
@@ -94,13 +116,20 @@ class SymbolReceiver(wiring.Component):
             m.submodules[f"sets{n}"] = sets = ResetInserter(~self.enable)(OrderedSetReader(self._symbols))
             lanes.append(lane)
             m.d.comb += [
-                lane.raw.payload.eq(self.raw[n]), lane.raw.valid.eq(self.valid & self.enable), lane.bypass.eq(self.lanes.bypass),
-                lane.forget.eq(~self.enable), lane.polarity_set.eq(self.polarity_set), lane.polarity.eq(self.polarity[n]),
-                sets.symbols.payload.eq(lane.out.payload), sets.symbols.valid.eq(lane.out.valid),
-                deskew.lanes.payload[n].eq(lane.out.payload), deskew.locked[n].eq(lane.locked),
+                lane.raw.payload.eq(self.raw[n]),
+                lane.raw.valid.eq(self.valid & self.enable),
+                lane.bypass.eq(self.lanes.bypass),
+                lane.forget.eq(~self.enable),
+                lane.polarity_set.eq(self.polarity_set),
+                lane.polarity.eq(self.polarity[n]),
+                sets.symbols.payload.eq(lane.out.payload),
+                sets.symbols.valid.eq(lane.out.valid),
+                deskew.lanes.payload[n].eq(lane.out.payload),
+                deskew.locked[n].eq(lane.locked),
                 self.bad[n].eq(lane.bad & lane.locked & self.lanes.active[n]),
-                self.locked[n].eq(lane.locked), self.inverted[n].eq(lane.inverted),
-            ]  # fmt: skip
+                self.locked[n].eq(lane.locked),
+                self.inverted[n].eq(lane.inverted),
+            ]
             m.d.sync += [self.found[n].eq(sets.found), self.values[n].eq(sets.value), self.eios[n].eq(sets.eios)]
         m.d.comb += deskew.lanes.valid.eq(lanes[0].out.valid)
         return [lane.offset for lane in lanes]

@@ -43,12 +43,20 @@ class TokenFramer(wiring.Component):
 
     def __init__(self, lanes: int):
         self._lanes = lanes
-        super().__init__({
-            "words": In(stream.Signature(parsed_word(lanes))), "cut": In(1), "open": Out(1), "tick": In(64),
-            "frames": Out(stream.Signature(framed_beat(32 * lanes), always_ready=True)),
-            "dllps": Out(stream.Signature(DLLP, always_ready=True)), "bad_dllp": Out(1), "lost_dllps": Out(2),
-            "pending": Out(1), "pending_tick": Out(64),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "words": In(stream.Signature(parsed_word(lanes))),
+                "cut": In(1),
+                "open": Out(1),
+                "tick": In(64),
+                "frames": Out(stream.Signature(framed_beat(32 * lanes), always_ready=True)),
+                "dllps": Out(stream.Signature(DLLP, always_ready=True)),
+                "bad_dllp": Out(1),
+                "lost_dllps": Out(2),
+                "pending": Out(1),
+                "pending_tick": Out(64),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -65,10 +73,19 @@ class TokenFramer(wiring.Component):
     def _pack(self, m, take, room):
         lanes = self._lanes
         word = self.words.payload
-        beat = data.StructLayout({
-            "data": data.ArrayLayout(32, lanes), "dws": range(lanes + 1), "first": 1, "last": 1, "edb": 1, "broken": 1, "lcrc": 32,
-            "sequence": 12, "tick": 64,
-        })  # fmt: skip
+        beat = data.StructLayout(
+            {
+                "data": data.ArrayLayout(32, lanes),
+                "dws": range(lanes + 1),
+                "first": 1,
+                "last": 1,
+                "edb": 1,
+                "broken": 1,
+                "lcrc": 32,
+                "sequence": 12,
+                "tick": 64,
+            }
+        )
         # Waiting double words of the open TLP. If one was seen, at least one waits, so that the last beat is not empty.
         waiting, count = Signal(data.ArrayLayout(32, lanes)), Signal(range(lanes + 1))
         sequence, tick, begun = Signal(12), Signal(64), Signal()
@@ -105,19 +122,39 @@ class TokenFramer(wiring.Component):
         m.d.sync += beats.eq(0)
         with m.If(self.cut & room):
             m.d.sync += [
-                beats.eq(self.open), now.dws.eq(0), now.first.eq(~begun), now.last.eq(1), now.broken.eq(1), now.sequence.eq(sequence),
-                now.tick.eq(tick), self.open.eq(0), count.eq(0),
-            ]  # fmt: skip
+                beats.eq(self.open),
+                now.dws.eq(0),
+                now.first.eq(~begun),
+                now.last.eq(1),
+                now.broken.eq(1),
+                now.sequence.eq(sequence),
+                now.tick.eq(tick),
+                self.open.eq(0),
+                count.eq(0),
+            ]
         with m.Elif(take):
             m.d.sync += [
-                beats.eq(overflows + (word.ends & self.open)), self.open.eq(word.begins | (self.open & ~word.ends)),
-                now.dws.eq(Mux(overflows, lanes, total)), now.first.eq(~begun), now.last.eq(word.ends & ~overflows),
-                now.edb.eq(word.edb), now.broken.eq(word.broken), now.lcrc.eq(word.lcrc), now.sequence.eq(sequence), now.tick.eq(tick),
+                beats.eq(overflows + (word.ends & self.open)),
+                self.open.eq(word.begins | (self.open & ~word.ends)),
+                now.dws.eq(Mux(overflows, lanes, total)),
+                now.first.eq(~begun),
+                now.last.eq(word.ends & ~overflows),
+                now.edb.eq(word.edb),
+                now.broken.eq(word.broken),
+                now.lcrc.eq(word.lcrc),
+                now.sequence.eq(sequence),
+                now.tick.eq(tick),
                 *(now.data[n].eq(both[n]) for n in range(lanes)),
-                later.first.eq(0), later.last.eq(1), later.dws.eq(total - lanes), later.edb.eq(word.edb), later.broken.eq(word.broken),
-                later.lcrc.eq(word.lcrc), later.sequence.eq(sequence), later.tick.eq(tick),
+                later.first.eq(0),
+                later.last.eq(1),
+                later.dws.eq(total - lanes),
+                later.edb.eq(word.edb),
+                later.broken.eq(word.broken),
+                later.lcrc.eq(word.lcrc),
+                later.sequence.eq(sequence),
+                later.tick.eq(tick),
                 *(later.data[n].eq(both[lanes + n]) for n in range(lanes)),
-            ]  # fmt: skip
+            ]
             with m.If(word.begins):
                 m.d.sync += [sequence.eq(word.sequence), tick.eq(self._extended(word.time)), begun.eq(0), count.eq(fresh_count)]
                 m.d.sync += [waiting[n].eq(fresh[n]) for n in range(lanes)]
@@ -129,8 +166,12 @@ class TokenFramer(wiring.Component):
                 m.d.sync += [count.eq(total), *(waiting[n].eq(both[n]) for n in range(lanes))]
 
         # Stages from the oldest: leaving, being checked, waiting, about to wait.
-        stages = [(self.frames.valid, self.frames.payload.tick), (out_valid, out.tick), (queue.valid, queue.out.tick),
-                  (beats != 0, now.tick)]  # fmt: skip
+        stages = [
+            (self.frames.valid, self.frames.payload.tick),
+            (out_valid, out.tick),
+            (queue.valid, queue.out.tick),
+            (beats != 0, now.tick),
+        ]
         m.d.comb += [self.pending.eq(Cat(self.open, *(there for there, _ in stages)).any()), self.pending_tick.eq(tick)]
         for there, since in reversed(stages):
             with m.If(there):
@@ -148,16 +189,24 @@ class TokenFramer(wiring.Component):
                     m.d.comb += step.data[32 * n : 32 * n + 32].eq(out.data[n - lanes + dws] ^ first)
         # The four reserved bits before the number are not sent; they count as zeros.
         m.d.comb += [
-            start.before.eq(LCRC.init), start.data.eq(Cat(out.sequence[8:], 0, 0, 0, 0, out.sequence[:8])),
-            before.eq(Mux(out.first, start.after, state)), step.before.eq(0),
-        ]  # fmt: skip
+            start.before.eq(LCRC.init),
+            start.data.eq(Cat(out.sequence[8:], 0, 0, 0, 0, out.sequence[:8])),
+            before.eq(Mux(out.first, start.after, state)),
+            step.before.eq(0),
+        ]
         frame = self.frames.payload
         m.d.sync += self.frames.valid.eq(out_valid)
         with m.If(out_valid):
             m.d.sync += [
-                state.eq(step.after), frame.data.eq(out.data), frame.dws.eq(out.dws), frame.first.eq(out.first), frame.last.eq(out.last),
-                frame.sequence.eq(out.sequence), frame.tick.eq(out.tick), frame.verdict.eq(Verdict.BAD_LCRC),
-            ]  # fmt: skip
+                state.eq(step.after),
+                frame.data.eq(out.data),
+                frame.dws.eq(out.dws),
+                frame.first.eq(out.first),
+                frame.last.eq(out.last),
+                frame.sequence.eq(out.sequence),
+                frame.tick.eq(out.tick),
+                frame.verdict.eq(Verdict.BAD_LCRC),
+            ]
             with m.If(out.broken):
                 m.d.sync += frame.verdict.eq(Verdict.BAD_FRAME)
             with m.Elif(~out.edb & (step.after == ~out.lcrc)):
@@ -174,8 +223,9 @@ class TokenFramer(wiring.Component):
         now, valid, found = Signal(layout), Signal(), Signal(2)
         m.d.comb += [
             found.eq(Mux(take, sum(word.dllp[n] for n in range(lanes)), 0)),
-            queue.count.eq(Mux(queue.room, found, 0)), self.lost_dllps.eq(Mux(queue.room, 0, found)),
-        ]  # fmt: skip
+            queue.count.eq(Mux(queue.room, found, 0)),
+            self.lost_dllps.eq(Mux(queue.room, 0, found)),
+        ]
         m.d.sync += [now.eq(queue.out), valid.eq(queue.valid)]
 
         def whole(n):
@@ -192,6 +242,8 @@ class TokenFramer(wiring.Component):
         m.d.comb += [step.before.eq(DLLP_CRC.init), step.data.eq(now.body)]
         right = step.after == ~now.crc
         m.d.sync += [
-            self.dllps.valid.eq(valid & right), self.bad_dllp.eq(valid & ~right), self.dllps.payload.body.eq(now.body),
+            self.dllps.valid.eq(valid & right),
+            self.bad_dllp.eq(valid & ~right),
+            self.dllps.payload.body.eq(now.body),
             self.dllps.payload.tick.eq(self._extended(now.time)),
-        ]  # fmt: skip
+        ]

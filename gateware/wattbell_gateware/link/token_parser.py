@@ -49,10 +49,23 @@ def parsed_word(lanes: int) -> data.StructLayout:
     - ``half``: first two bytes of the DLLP that the first double word ends.
     - ``dllp_time``: of each double word: time of the DLLP that it ends.
     """
-    return data.StructLayout({
-        "data": data.ArrayLayout(32, lanes), "body": lanes, "old_body": lanes, "lcrc": 32, "ends": 1, "edb": 1, "broken": 1, "begins": 1,
-        "sequence": 12, "time": TIME_BITS, "dllp": lanes, "half": 16, "dllp_time": data.ArrayLayout(TIME_BITS, lanes),
-    })  # fmt: skip
+    return data.StructLayout(
+        {
+            "data": data.ArrayLayout(32, lanes),
+            "body": lanes,
+            "old_body": lanes,
+            "lcrc": 32,
+            "ends": 1,
+            "edb": 1,
+            "broken": 1,
+            "begins": 1,
+            "sequence": 12,
+            "time": TIME_BITS,
+            "dllp": lanes,
+            "half": 16,
+            "dllp_time": data.ArrayLayout(TIME_BITS, lanes),
+        }
+    )
 
 
 class TokenParser(wiring.Component):
@@ -74,10 +87,15 @@ class TokenParser(wiring.Component):
 
     def __init__(self, lanes: int):
         self._lanes = lanes
-        super().__init__({
-            "words": In(stream.Signature(stream_word(lanes))), "out": Out(stream.Signature(parsed_word(lanes))),
-            "corrected": Out(1), "lost": Out(1), "regained": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "words": In(stream.Signature(stream_word(lanes))),
+                "out": Out(stream.Signature(parsed_word(lanes))),
+                "corrected": Out(1),
+                "lost": Out(1),
+                "regained": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -119,16 +137,37 @@ class TokenParser(wiring.Component):
         current_length, current, last_half, last_half_time, last_lcrc = length, place, half, half_time, lcrc
         for n in range(lanes):
             state, remaining, at, current_length, current, last_half, last_half_time, last_lcrc, old = self._double_word(
-                m, n, now, symbols, result, (corrected, lost, regained),
-                state, remaining, at, current_length, current, last_half, last_half_time, last_lcrc, old,
-            )  # fmt: skip
+                m,
+                n,
+                now,
+                symbols,
+                result,
+                (corrected, lost, regained),
+                state,
+                remaining,
+                at,
+                current_length,
+                current,
+                last_half,
+                last_half_time,
+                last_lcrc,
+                old,
+            )
         m.d.comb += [result.sequence.eq(current.sequence), result.time.eq(current.time), result.lcrc.eq(last_lcrc)]
         m.d.sync += [self.corrected.eq(step & corrected), self.lost.eq(step & lost), self.regained.eq(step & regained)]
         with m.If(step):
             m.d.sync += [
-                self.out.valid.eq(1), self.out.payload.eq(result), mode.eq(state), left.eq(remaining), offset.eq(at),
-                length.eq(current_length), place.eq(current), half.eq(last_half), half_time.eq(last_half_time), lcrc.eq(last_lcrc),
-            ]  # fmt: skip
+                self.out.valid.eq(1),
+                self.out.payload.eq(result),
+                mode.eq(state),
+                left.eq(remaining),
+                offset.eq(at),
+                length.eq(current_length),
+                place.eq(current),
+                half.eq(last_half),
+                half_time.eq(last_half_time),
+                lcrc.eq(last_lcrc),
+            ]
         return m
 
     def _double_word(self, m, n, now, symbols, result, strobes, state, left, offset, length, place, half, half_time, lcrc, old):
@@ -184,18 +223,21 @@ class TokenParser(wiring.Component):
         for first in reversed(starts):
             with m.If(exact[first]):
                 m.d.comb += [
-                    found.eq(first), found_time.eq(at_first(first)), found_length.eq(decoders[first].length),
+                    found.eq(first),
+                    found_time.eq(at_first(first)),
+                    found_length.eq(decoders[first].length),
                     found_sequence.eq(decoders[first].sequence),
-                ]  # fmt: skip
+                ]
         header_length = self._tlp_length(word)
         wrong = Signal(name=f"wrong{n}")
         is_stp, is_sdp, is_eds, is_lost = (Signal(name=f"{name}{n}") for name in ("stp", "sdp", "eds", "lost"))
         packet = ~none & ~is_edb
         m.d.comb += [
-            is_stp.eq(packet & token.stp), is_sdp.eq(packet & token.sdp & ~token.stp),
+            is_stp.eq(packet & token.stp),
+            is_sdp.eq(packet & token.sdp & ~token.stp),
             is_eds.eq(packet & token.eds & now.last & (begins == 0) & (n == lanes - 1)),
             is_lost.eq(packet & ~is_stp & ~is_sdp & ~is_eds & ~(token.idle if lanes == 4 else 0)),
-        ]  # fmt: skip
+        ]
 
         def hunt():
             with m.If(exact.any()):
@@ -205,9 +247,18 @@ class TokenParser(wiring.Component):
                 m.d.comb += after.eq(Mode.HUNT)
 
         m.d.comb += [
-            after.eq(state), remaining.eq(left), at.eq(offset), new_length.eq(length), new_place.eq(place), new_half.eq(half),
-            new_time.eq(half_time), new_lcrc.eq(lcrc), still_old.eq(old), result.data[n].eq(word), result.dllp_time[n].eq(half_time),
-        ]  # fmt: skip
+            after.eq(state),
+            remaining.eq(left),
+            at.eq(offset),
+            new_length.eq(length),
+            new_place.eq(place),
+            new_half.eq(half),
+            new_time.eq(half_time),
+            new_lcrc.eq(lcrc),
+            still_old.eq(old),
+            result.data[n].eq(word),
+            result.dllp_time[n].eq(half_time),
+        ]
         with m.If(now.filled):
             with m.Switch(state):
                 with m.Case(Mode.TLP):
@@ -222,9 +273,13 @@ class TokenParser(wiring.Component):
                     m.d.comb += [after.eq(Mode.TOKEN), at.eq(Mux(none, 0, begins)), wrong.eq(~none & ~is_lost & token.wrong)]
                     with m.If(is_stp):
                         m.d.comb += [
-                            after.eq(Mode.TLP), remaining.eq(token.length - 1), result.begins.eq(1), new_place.sequence.eq(token.sequence),
-                            new_place.time.eq(time), still_old.eq(0),
-                        ]  # fmt: skip
+                            after.eq(Mode.TLP),
+                            remaining.eq(token.length - 1),
+                            result.begins.eq(1),
+                            new_place.sequence.eq(token.sequence),
+                            new_place.time.eq(time),
+                            still_old.eq(0),
+                        ]
                     with m.Elif(is_sdp):
                         m.d.comb += [after.eq(Mode.DLLP), new_half.eq(word[16:]), new_time.eq(time)]
                     with m.Elif(is_eds):
@@ -239,9 +294,13 @@ class TokenParser(wiring.Component):
                 with m.Case(Mode.CANDIDATE):
                     with m.If(header_length == length):
                         m.d.comb += [
-                            after.eq(Mode.TLP), remaining.eq(length - 2), result.begins.eq(1), result.body[n].eq(1), regained.eq(1),
+                            after.eq(Mode.TLP),
+                            remaining.eq(length - 2),
+                            result.begins.eq(1),
+                            result.body[n].eq(1),
+                            regained.eq(1),
                             still_old.eq(0),
-                        ]  # fmt: skip
+                        ]
                     with m.Else():
                         hunt()
                 with m.Default():  # STOPPED: the block went on after EDS, or a data block came in place of an ordered set

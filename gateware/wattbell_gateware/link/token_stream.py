@@ -42,10 +42,14 @@ class DataStream(wiring.Component):
 
     def __init__(self, lanes: int):
         self._lanes = lanes
-        super().__init__({
-            "words": In(stream.Signature(block_link_word(lanes))), "aligned": In(1), "width": In(2),
-            "out": Out(stream.Signature(stream_word(lanes))),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "words": In(stream.Signature(block_link_word(lanes))),
+                "aligned": In(1),
+                "width": In(2),
+                "out": Out(stream.Signature(stream_word(lanes))),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -57,9 +61,14 @@ class DataStream(wiring.Component):
             m.d.sync += self.out.valid.eq(0)
             with m.If(self.words.valid):
                 m.d.sync += [
-                    out.filled.eq(is_data & inside), out.restart.eq(is_data & inside & behind & word.first), out.last.eq(word.last),
-                    out.end.eq(0), out.time.eq(word.time), self.out.valid.eq(word.first | (is_data & inside)), out.data.eq(0),
-                ]  # fmt: skip
+                    out.filled.eq(is_data & inside),
+                    out.restart.eq(is_data & inside & behind & word.first),
+                    out.last.eq(word.last),
+                    out.end.eq(0),
+                    out.time.eq(word.time),
+                    self.out.valid.eq(word.first | (is_data & inside)),
+                    out.data.eq(0),
+                ]
                 with m.If(is_data & inside):
                     with m.Switch(self.width):
                         for width in range(self._lanes.bit_length()):

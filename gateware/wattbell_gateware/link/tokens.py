@@ -79,16 +79,23 @@ class TokenDecoder(wiring.Component):
         ]
         low, code_right, code_near = Signal(), Signal(), Signal()
         m.d.comb += [
-            low.eq(self.word[:4] == 0xF), code_right.eq(~odd & (syndrome == 0)), code_near.eq(odd),
+            low.eq(self.word[:4] == 0xF),
+            code_right.eq(~odd & (syndrome == 0)),
+            code_near.eq(odd),
             self.length.eq(length ^ Cat(odd & (syndrome == column) for column in _LENGTH_CODE)),
             self.sequence.eq(Cat(self.word[24:], self.word[16:20])),
             self.exact.eq(low & code_right),
-            self.stp.eq((self.length >= SHORTEST) & (self.length <= LONGEST)
-                        & Mux(low, code_right | code_near, near(self.word[:4], 0xF) & code_right)),
-            self.sdp.eq(near(self.word[:16], _SDP)), self.edb.eq(near(self.word, EDB)), self.eds.eq(near(self.word, EDS)),
+            self.stp.eq(
+                (self.length >= SHORTEST)
+                & (self.length <= LONGEST)
+                & Mux(low, code_right | code_near, near(self.word[:4], 0xF) & code_right)
+            ),
+            self.sdp.eq(near(self.word[:16], _SDP)),
+            self.edb.eq(near(self.word, EDB)),
+            self.eds.eq(near(self.word, EDS)),
             self.idle.eq(near(self.word, 0)),
             self.wrong.eq(
                 Mux(self.stp, ~self.exact, (self.word != EDB) & (self.word != EDS) & (self.word != 0) & (self.word[:16] != _SDP))
             ),
-        ]  # fmt: skip
+        ]
         return m

@@ -13,9 +13,18 @@ __all__ = ["TRAINING_SET", "OrderedSetReader"]
 _TS1, _TS2 = 0x4A, 0x45
 _PLACES = 16
 
-TRAINING_SET = data.StructLayout({
-    "link": 8, "link_pad": 1, "lane": 8, "lane_pad": 1, "n_fts": 8, "rates": 8, "control": 8, "ts2": 1,
-})  # fmt: skip
+TRAINING_SET = data.StructLayout(
+    {
+        "link": 8,
+        "link_pad": 1,
+        "lane": 8,
+        "lane_pad": 1,
+        "n_fts": 8,
+        "rates": 8,
+        "control": 8,
+        "ts2": 1,
+    }
+)
 """A TS1 or TS2 (PCIe Base 2.1, tables 4-2 and 4-3; PCIe Base 3.0, 4.2.4.1).
 
 - ``link``: link number; meaningless with ``link_pad``.
@@ -46,10 +55,14 @@ class OrderedSetReader(wiring.Component):
 
     def __init__(self, symbols: int):
         self._symbols = symbols
-        super().__init__({
-            "symbols": In(stream.Signature(symbol_word(symbols), always_ready=True)),
-            "found": Out(1), "value": Out(TRAINING_SET), "eios": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "symbols": In(stream.Signature(symbol_word(symbols), always_ready=True)),
+                "found": Out(1),
+                "value": Out(TRAINING_SET),
+                "eios": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -64,11 +77,15 @@ class OrderedSetReader(wiring.Component):
                 control, pad = symbol.k & ~symbol.error, symbol.data == K.PAD
                 number = symbol.plain & ~symbol.error & (~symbol.k | pad)
                 m.d.sync += [
-                    kind.com.eq(control & (symbol.data == K.COM)), kind.idle.eq(control & (symbol.data == K.IDL)),
-                    kind.number.eq(number), kind.byte.eq(number & ~symbol.k),
-                    kind.ts1.eq(number & ~symbol.k & (symbol.data == _TS1)), kind.ts2.eq(number & ~symbol.k & (symbol.data == _TS2)),
-                    kind.data.eq(symbol.data), kind.k.eq(symbol.k),
-                ]  # fmt: skip
+                    kind.com.eq(control & (symbol.data == K.COM)),
+                    kind.idle.eq(control & (symbol.data == K.IDL)),
+                    kind.number.eq(number),
+                    kind.byte.eq(number & ~symbol.k),
+                    kind.ts1.eq(number & ~symbol.k & (symbol.data == _TS1)),
+                    kind.ts2.eq(number & ~symbol.k & (symbol.data == _TS2)),
+                    kind.data.eq(symbol.data),
+                    kind.k.eq(symbol.k),
+                ]
 
         # 2: EIOS is three symbols in a row. The place of a symbol in a training sequence depends only on the place of the last COM.
         last, last_but_one = Signal(_KIND), Signal(_KIND)
@@ -118,8 +135,13 @@ class OrderedSetReader(wiring.Component):
             with m.If(placed):
                 # A field captured outside a live set is captured again inside the next one.
                 with m.Switch(at):
-                    for where, fields in ((1, ("link", "link_pad")), (2, ("lane", "lane_pad")), (3, ("n_fts",)), (4, ("rates",)),
-                                          (5, ("control",))):  # fmt: skip
+                    for where, fields in (
+                        (1, ("link", "link_pad")),
+                        (2, ("lane", "lane_pad")),
+                        (3, ("n_fts",)),
+                        (4, ("rates",)),
+                        (5, ("control",)),
+                    ):
                         with m.Case(where):
                             m.d.sync += coming[fields[0]].eq(kind.data)
                             if len(fields) == 2:

@@ -11,6 +11,16 @@ from .pagemap import FULL_SIZE, MapSizes
 from .tracker import NvmeTracker
 
 __all__ = [
-    "COMMAND", "COMPLETION", "CONFIG", "COUNTERS", "DONE_BITS", "EVENT", "FULL_SIZE", "RAW", "SNAPSHOT", "ConfigOp", "MapSizes",
+    "COMMAND",
+    "COMPLETION",
+    "CONFIG",
+    "COUNTERS",
+    "DONE_BITS",
+    "EVENT",
+    "FULL_SIZE",
+    "RAW",
+    "SNAPSHOT",
+    "ConfigOp",
+    "MapSizes",
     "NvmeTracker",
-]  # fmt: skip
+]

@@ -27,10 +27,21 @@ class AdminStates:
     """The states behind such a command's CQE. `i`: the count of loops over a table."""
 
     def __init__(
-        self, *, i: Signal, report: Report, settings: Settings, slots: Slots, search: Search, records: Records, queues: Queues,
-        creation: Creation, insertion: Insertion, completions: Completions, namespaces: Namespaces,
+        self,
+        *,
+        i: Signal,
+        report: Report,
+        settings: Settings,
+        slots: Slots,
+        search: Search,
+        records: Records,
+        queues: Queues,
+        creation: Creation,
+        insertion: Insertion,
+        completions: Completions,
+        namespaces: Namespaces,
         host_buffer: HostBuffer,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.i, self.report, self.settings, self.slots, self.search, self.records = i, report, settings, slots, search, records
         self.queues, self.creation, self.insertion, self.completions = queues, creation, insertion, completions
         self.namespaces, self.host_buffer = namespaces, host_buffer

@@ -31,9 +31,20 @@ class Completions:
     """
 
     def __init__(
-        self, *, tlp: Present, report: Report, settings: Settings, identify: Identify, slots: Slots, search: Search, records: Records,
-        queues: Queues, messages: Messages, completed: Signal, completion: data.View,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        tlp: Present,
+        report: Report,
+        settings: Settings,
+        identify: Identify,
+        slots: Slots,
+        search: Search,
+        records: Records,
+        queues: Queues,
+        messages: Messages,
+        completed: Signal,
+        completion: data.View,
+    ) -> None:
         self.tlp, self.report, self.settings, self.identify, self.slots = tlp, report, settings, identify, slots
         self.search, self.records, self.queues, self.messages = search, records, queues, messages
         self._completed, self._told = completed, completion
@@ -82,8 +93,11 @@ class Completions:
         """The same of double word 3."""
         word = self.tlp.word
         m.d.sync += [
-            self._cqe_cid.eq(word[0:16]), self._cqe_phase.eq(word[16]), self._cqe_status.eq(word[17:32]), self.search.cid.eq(word[0:16]),
-        ]  # fmt: skip
+            self._cqe_cid.eq(word[0:16]),
+            self._cqe_phase.eq(word[16]),
+            self._cqe_status.eq(word[17:32]),
+            self.search.cid.eq(word[0:16]),
+        ]
 
     def states(self, m: Module) -> None:
         """Build all states of this file."""

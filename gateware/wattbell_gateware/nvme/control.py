@@ -84,9 +84,10 @@ class Control:
         """Go on to the next double word of the write, in the present state; ``tlp.word`` has it in the next clock."""
         m.d.comb += self.tlp.read_index.eq(self._read + 1)
         m.d.sync += [
-            self._read.eq(self._read + 1), self._left.eq(self._left - 1),
+            self._read.eq(self._read + 1),
+            self._left.eq(self._left - 1),
             self._enables.eq(Mux(self._left == 2, self.tlp.header.last_be, 0xF)),
-        ]  # fmt: skip
+        ]
 
     def clear_step(self, m: Module) -> None:
         """Clear entry `i` of every table that has to be empty.

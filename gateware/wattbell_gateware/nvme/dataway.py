@@ -101,11 +101,23 @@ class DataWay(wiring.Component):
 
     def elaborate(self, _platform) -> Module:
         m = Module()
-        told = data.StructLayout({
-            "valid": 1, "up": 1, "tick": 64, "end": 14, "count_tag": 10, "tag": self._tag,
-            "sure": 1,  # a completion: of data, by its tag; a write: its page's entry is of a command, sure, and of one alone if it is old
-            "foreign": 1, "several": 1, "slot": self._slot_bits, "generation": 16, "length": 11,
-        })  # fmt: skip
+        told = data.StructLayout(
+            {
+                "valid": 1,
+                "up": 1,
+                "tick": 64,
+                "end": 14,
+                "count_tag": 10,
+                "tag": self._tag,
+                # a completion: of data, by its tag; a write: its page's entry is of a command, sure, and of one alone if it is old
+                "sure": 1,
+                "foreign": 1,
+                "several": 1,
+                "slot": self._slot_bits,
+                "generation": 16,
+                "length": 11,
+            }
+        )
         second, third, fourth, fifth = stages = [Signal(told, name=name) for name in ("second", "third", "fourth", "fifth")]
 
         # --- stage 1 ------------------------------------------------------------------------------------------------
@@ -123,13 +135,22 @@ class DataWay(wiring.Component):
         ]
         entries = [Signal(self._entry, name=f"entry{i}") for i in range(self._ways)]
         m.d.sync += [
-            second.valid.eq(self.begun & ~self.odd & ~self.other), second.up.eq(self.up), second.tick.eq(self.header.tick),
-            second.end.eq(self.header.end), second.length.eq(self.header.length),
-            second.count_tag.eq(self.header.tag), second.tag.eq(tag), second.slot.eq(tag.slot), second.generation.eq(tag.generation),
-            second.tag.remaining.eq(tag.remaining - self.header.length), second.tag.valid.eq(tag.remaining > self.header.length),
-            second.sure.eq(of_data & ~self.foreign), second.foreign.eq(self.foreign), second.several.eq(0),
+            second.valid.eq(self.begun & ~self.odd & ~self.other),
+            second.up.eq(self.up),
+            second.tick.eq(self.header.tick),
+            second.end.eq(self.header.end),
+            second.length.eq(self.header.length),
+            second.count_tag.eq(self.header.tag),
+            second.tag.eq(tag),
+            second.slot.eq(tag.slot),
+            second.generation.eq(tag.generation),
+            second.tag.remaining.eq(tag.remaining - self.header.length),
+            second.tag.valid.eq(tag.remaining > self.header.length),
+            second.sure.eq(of_data & ~self.foreign),
+            second.foreign.eq(self.foreign),
+            second.several.eq(0),
             *(kept.eq(way) for kept, way in zip(entries, self.ways, strict=True)),
-        ]  # fmt: skip
+        ]
 
         # --- stage 2 ------------------------------------------------------------------------------------------------
         chosen = Signal(self._entry)
@@ -141,9 +162,11 @@ class DataWay(wiring.Component):
         with m.If(second.up):
             m.d.sync += [
                 # The engine flags the command of a doubtful entry.
-                third.sure.eq(self.hit & of_command & ~chosen.doubtful & ~second.foreign), third.several.eq(self.several),
-                third.slot.eq(chosen.slot), third.generation.eq(chosen.generation),
-            ]  # fmt: skip
+                third.sure.eq(self.hit & of_command & ~chosen.doubtful & ~second.foreign),
+                third.several.eq(self.several),
+                third.slot.eq(chosen.slot),
+                third.generation.eq(chosen.generation),
+            ]
 
         # --- stage 3 ------------------------------------------------------------------------------------------------
         m.d.comb += self.slot_at.eq(third.slot)
@@ -154,9 +177,11 @@ class DataWay(wiring.Component):
         lives, first_known = Signal(), Signal()
         left_over = fourth.several & (slot.epoch != self.epoch)  # as in PAGE_SLOT
         m.d.sync += [
-            fifth.eq(fourth), fifth.valid.eq(fourth.valid & ~self.odd), lives.eq(slot.state == SlotState.IN_FLIGHT),
+            fifth.eq(fourth),
+            fifth.valid.eq(fourth.valid & ~self.odd),
+            lives.eq(slot.state == SlotState.IN_FLIGHT),
             first_known.eq(slot.first_known),
-        ]  # fmt: skip
+        ]
         mine = Signal()
         same_life, own_page, left = Signal(), Signal(), Signal(LEFT)
         m.d.sync += left.eq(slot.left)
@@ -165,25 +190,36 @@ class DataWay(wiring.Component):
         # --- stage 5 ------------------------------------------------------------------------------------------------
         m.d.comb += [
             mine.eq(fifth.sure & own_page & (~fifth.up | (lives & same_life))),
-            self.done.eq(fifth.valid & mine), self.odd.eq(fifth.valid & ~mine),
-            self.up_done.eq(fifth.up), self.end.eq(fifth.end),
-            self.see.eq(self.done & lives & same_life), self.see_slot.eq(fifth.slot), self.see_tick.eq(fifth.tick),
-            self.count.eq(self.done & ~fifth.up), self.count_tag.eq(fifth.count_tag), self.counted.eq(fifth.tag),
+            self.done.eq(fifth.valid & mine),
+            self.odd.eq(fifth.valid & ~mine),
+            self.up_done.eq(fifth.up),
+            self.end.eq(fifth.end),
+            self.see.eq(self.done & lives & same_life),
+            self.see_slot.eq(fifth.slot),
+            self.see_tick.eq(fifth.tick),
+            self.count.eq(self.done & ~fifth.up),
+            self.count_tag.eq(fifth.count_tag),
+            self.counted.eq(fifth.tag),
             self.behind.eq(self.begun | second.valid | third.valid | fourth.valid),
-        ]  # fmt: skip
+        ]
         # What was read of a slot in the clock in which it is written is not defined, and what was read in the one before is older; those
         # wrote its first tick at the latest, and what was left then.
         seen = [Signal(data.StructLayout({"valid": 1, "slot": self._slot_bits, "left": LEFT}), name=f"seen{n}") for n in (1, 2)]
         same = [Signal(name=f"same{n}") for n in (1, 2)]  # slots
         m.d.sync += [
-            seen[0].valid.eq(self.see), seen[0].slot.eq(fifth.slot), seen[0].left.eq(self.see_left), seen[1].eq(seen[0]),
-            same[0].eq(fourth.slot == fifth.slot), same[1].eq(fourth.slot == seen[0].slot),
-        ]  # fmt: skip
+            seen[0].valid.eq(self.see),
+            seen[0].slot.eq(fifth.slot),
+            seen[0].left.eq(self.see_left),
+            seen[1].eq(seen[0]),
+            same[0].eq(fourth.slot == fifth.slot),
+            same[1].eq(fourth.slot == seen[0].slot),
+        ]
         written, before = Signal(2), Signal(LEFT)
         m.d.comb += [
             written.eq(Cat(one.valid & here for one, here in zip(seen, same, strict=True))),
             before.eq(Mux(written[0], seen[0].left.as_value(), Mux(written[1], seen[1].left.as_value(), left.as_value()))),
             self.see_first.eq(self.see & ~first_known & ~written.any()),
-            self.see_left.checked.eq(before.checked), self.see_left.dws.eq(less(before, fifth.length)),
-        ]  # fmt: skip
+            self.see_left.checked.eq(before.checked),
+            self.see_left.dws.eq(less(before, fifth.length)),
+        ]
         return m

@@ -37,8 +37,16 @@ class Descriptors:
     """
 
     def __init__(
-        self, *, tlp: Present, report: Report, settings: Settings, slots: Slots, tags: Tags, insertion: Insertion, host_buffer: HostBuffer,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        tlp: Present,
+        report: Report,
+        settings: Settings,
+        slots: Slots,
+        tags: Tags,
+        insertion: Insertion,
+        host_buffer: HostBuffer,
+    ) -> None:
         self.tlp, self.report, self.settings, self.slots, self.tags = tlp, report, settings, slots, tags
         self.insertion, self.host_buffer = insertion, host_buffer
         self.words = [Signal(32, name=f"descriptor_{i}") for i in range(4)]
@@ -55,9 +63,12 @@ class Descriptors:
     def begin(self, m: Module) -> None:
         """In the present state: a completion with descriptors is in hand; its tag's entry is ``tags.present``."""
         m.d.sync += [
-            self._read.eq(self.tlp.start), self._left.eq(self.tlp.header.length), self._number.eq(0),
-            self.slot.eq(self.tags.present.slot), self.generation.eq(self.tags.present.generation),
-        ]  # fmt: skip
+            self._read.eq(self.tlp.start),
+            self._left.eq(self.tlp.header.length),
+            self._number.eq(0),
+            self.slot.eq(self.tags.present.slot),
+            self.generation.eq(self.tags.present.generation),
+        ]
         m.d.comb += self.tlp.read_index.eq(self.tlp.start)
         m.next = "DESCRIPTOR_WORD"
 

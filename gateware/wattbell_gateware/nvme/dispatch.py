@@ -30,10 +30,26 @@ class Dispatch:
     """
 
     def __init__(
-        self, *, i: Signal, busy: Signal, marked: Signal, free: Signal, free_side: Signal, free_to: Signal, tlp: Present, report: Report,
-        slots: Slots, tags: Tags, map_: PageMap, messages: Messages, pages: Pages, control: Control, head_queue: HeadQueue, way: DataWay,
+        self,
+        *,
+        i: Signal,
+        busy: Signal,
+        marked: Signal,
+        free: Signal,
+        free_side: Signal,
+        free_to: Signal,
+        tlp: Present,
+        report: Report,
+        slots: Slots,
+        tags: Tags,
+        map_: PageMap,
+        messages: Messages,
+        pages: Pages,
+        control: Control,
+        head_queue: HeadQueue,
+        way: DataWay,
         order: Order,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.i, self._busy, self._marked, self._free, self._free_side, self._free_to = i, busy, marked, free, free_side, free_to
         self.tlp, self.report, self.slots, self.tags, self.map, self.messages = tlp, report, slots, tags, map_, messages
         self.pages, self.control, self.head_queue, self.way, self.order = pages, control, head_queue, way, order
@@ -89,8 +105,11 @@ class Dispatch:
                 m.next = Place.IDLE
             with m.Elif(way.done):
                 m.d.comb += [
-                    self._free.eq(1), self._free_side.eq(way.up_done), self._free_to.eq(way.end), head_queue.retire.eq(1),
-                ]  # fmt: skip
+                    self._free.eq(1),
+                    self._free_side.eq(way.up_done),
+                    self._free_to.eq(way.end),
+                    head_queue.retire.eq(1),
+                ]
             with m.If(takes):
                 tlp.accept(m)
             with m.Elif(~way.behind):

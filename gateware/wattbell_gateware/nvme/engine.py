@@ -94,8 +94,15 @@ class Engine(wiring.Component):
     """
 
     def __init__(
-        self, queues: int, slots: int, margin_ticks: int, *, width: int = 128, sizes: MapSizes = FULL_SIZE, tags: int = tables.TAGS,
-    ) -> None:  # fmt: skip
+        self,
+        queues: int,
+        slots: int,
+        margin_ticks: int,
+        *,
+        width: int = 128,
+        sizes: MapSizes = FULL_SIZE,
+        tags: int = tables.TAGS,
+    ) -> None:
         self._queues, self._slots, self._margin, self._width, self._sizes, self._tags = queues, slots, margin_ticks, width, sizes, tags
         super().__init__(
             {
@@ -146,9 +153,14 @@ class Engine(wiring.Component):
 
         # --- what there is, and who knows what of it ----------------------------------------------------------------
         tlp = Present(
-            key_bits=key_bits, lanes=self._width // 32, up=self.up, read_index=self.read_index, word=self.read_data, beat=self.host_beat,
+            key_bits=key_bits,
+            lanes=self._width // 32,
+            up=self.up,
+            read_index=self.read_index,
+            word=self.read_data,
+            beat=self.host_beat,
             free=self.free,
-        )  # fmt: skip
+        )
         settings = Settings(key_bits=key_bits, bar0=self.bar0, dstrd=self.dstrd, enabled=self.enabled, shadow=self.shadow)
         report = Report(tlp, port=self.event, lose=self.lose, lose_tick=self.lose_tick, unmatched=self.unmatched)
         identify = Identify(armed=self.armed)
@@ -165,34 +177,100 @@ class Engine(wiring.Component):
         records = Records(tlp=tlp, report=report, slots=slots, port=self.record)
         insertion = Insertion(tlp=tlp, report=report, settings=settings, slots=slots, map_=map_)
         descriptors = Descriptors(
-            tlp=tlp, report=report, settings=settings, slots=slots, tags=tags, insertion=insertion, host_buffer=host_buffer,
-        )  # fmt: skip
+            tlp=tlp,
+            report=report,
+            settings=settings,
+            slots=slots,
+            tags=tags,
+            insertion=insertion,
+            host_buffer=host_buffer,
+        )
         creation = Creation(report=report, settings=settings, queues=queues, map_=map_, insertion=insertion)
         doorbells = Doorbells(tlp=tlp, report=report, settings=settings, identify=identify, slots=slots, queues=queues)
         fetch = Fetch(
-            tlp=tlp, report=report, settings=settings, identify=identify, slots=slots, search=search, records=records, queues=queues,
-            tags=tags, insertion=insertion, namespaces=namespaces, lengths=lengths, host_buffer=host_buffer, descriptors=descriptors,
-        )  # fmt: skip
+            tlp=tlp,
+            report=report,
+            settings=settings,
+            identify=identify,
+            slots=slots,
+            search=search,
+            records=records,
+            queues=queues,
+            tags=tags,
+            insertion=insertion,
+            namespaces=namespaces,
+            lengths=lengths,
+            host_buffer=host_buffer,
+            descriptors=descriptors,
+        )
         completions = Completions(
-            tlp=tlp, report=report, settings=settings, identify=identify, slots=slots, search=search, records=records, queues=queues,
-            messages=messages, completed=self.completed, completion=self.completion,
-        )  # fmt: skip
+            tlp=tlp,
+            report=report,
+            settings=settings,
+            identify=identify,
+            slots=slots,
+            search=search,
+            records=records,
+            queues=queues,
+            messages=messages,
+            completed=self.completed,
+            completion=self.completion,
+        )
         admin = AdminStates(
-            i=i, report=report, settings=settings, slots=slots, search=search, records=records, queues=queues, creation=creation,
-            insertion=insertion, completions=completions, namespaces=namespaces, host_buffer=host_buffer,
-        )  # fmt: skip
+            i=i,
+            report=report,
+            settings=settings,
+            slots=slots,
+            search=search,
+            records=records,
+            queues=queues,
+            creation=creation,
+            insertion=insertion,
+            completions=completions,
+            namespaces=namespaces,
+            host_buffer=host_buffer,
+        )
         interrupts = Interrupts(m, tlp=tlp, report=report, slots=slots, queues=queues, messages=messages, key_bits=key_bits)
         heads = Heads(i=i, tlp=tlp, slots=slots, queues=queues, records=records)
         pages = Pages(
-            tlp=tlp, report=report, settings=settings, slots=slots, queues=queues, tags=tags, map_=map_, insertion=insertion, fetch=fetch,
-            completions=completions, interrupts=interrupts, namespaces=namespaces, host_buffer=host_buffer,
-            descriptors=descriptors, raw=self.raw, raw_room=self.raw_room,
-        )  # fmt: skip
+            tlp=tlp,
+            report=report,
+            settings=settings,
+            slots=slots,
+            queues=queues,
+            tags=tags,
+            map_=map_,
+            insertion=insertion,
+            fetch=fetch,
+            completions=completions,
+            interrupts=interrupts,
+            namespaces=namespaces,
+            host_buffer=host_buffer,
+            descriptors=descriptors,
+            raw=self.raw,
+            raw_room=self.raw_room,
+        )
         control = Control(
-            i=i, cfg=self.cfg, tlp=tlp, report=report, settings=settings, identify=identify, slots=slots, search=search, records=records,
-            queues=queues, tags=tags, map_=map_, insertion=insertion, interrupts=interrupts, creation=creation, doorbells=doorbells,
-            namespaces=namespaces, messages=messages, host_buffer=host_buffer,
-        )  # fmt: skip
+            i=i,
+            cfg=self.cfg,
+            tlp=tlp,
+            report=report,
+            settings=settings,
+            identify=identify,
+            slots=slots,
+            search=search,
+            records=records,
+            queues=queues,
+            tags=tags,
+            map_=map_,
+            insertion=insertion,
+            interrupts=interrupts,
+            creation=creation,
+            doorbells=doorbells,
+            namespaces=namespaces,
+            messages=messages,
+            host_buffer=host_buffer,
+        )
 
         m.submodules.heads = head_queue = HeadQueue()
         m.submodules.way = way = DataWay(
@@ -200,9 +278,24 @@ class Engine(wiring.Component):
         )
         order = Order(i=i, tlp=tlp, queues=queues, control=control, head_queue=head_queue)
         dispatch = Dispatch(
-            i=i, busy=self.busy, marked=self.marked, free=self.free, free_side=self.free_side, free_to=self.free_to, tlp=tlp, report=report,
-            slots=slots, tags=tags, map_=map_, messages=messages, pages=pages, control=control, head_queue=head_queue, way=way, order=order,
-        )  # fmt: skip
+            i=i,
+            busy=self.busy,
+            marked=self.marked,
+            free=self.free,
+            free_side=self.free_side,
+            free_to=self.free_to,
+            tlp=tlp,
+            report=report,
+            slots=slots,
+            tags=tags,
+            map_=map_,
+            messages=messages,
+            pages=pages,
+            control=control,
+            head_queue=head_queue,
+            way=way,
+            order=order,
+        )
 
         slots.connect(m, in_flight=self.in_flight, tick=tlp.header.tick, length=tlp.header.length)
         settings.connect(m)
@@ -212,10 +305,16 @@ class Engine(wiring.Component):
         wiring.connect(m, wiring.flipped(self.tlps), head_queue.i)
         self._connect_way(m, way, tlp, report, slots, tags, map_)
         order.connect(
-            m, now=self.now, perst_n=self.perst_n, unlinked=self.unlinked, cfg=self.cfg, snapshot=self.snapshot, margin=self._margin,
+            m,
+            now=self.now,
+            perst_n=self.perst_n,
+            unlinked=self.unlinked,
+            cfg=self.cfg,
+            snapshot=self.snapshot,
+            margin=self._margin,
             comes=self.tlps.valid,
             follows=self.next_valid,
-        )  # fmt: skip
+        )
         report.connect(m, run=self.run, now=self.now)
         m.d.comb += [self.reads.eq(tlp.header.kind == TlpKind.MRD), self.length.eq(tlp.header.length)]
         m.d.comb += [self.deadline.eq(order.deadline), self.made_at.eq(tlp.header.tick), self.busy.eq(1)]
@@ -259,11 +358,19 @@ class Engine(wiring.Component):
     def _connect_way(self, m: Module, way: DataWay, tlp: Present, report: Report, slots: Slots, tags: Tags, map_: PageMap) -> None:
         """The way of data looks at the TLP in hand, its tag, the page map and a slot."""
         m.d.comb += [
-            way.header.eq(tlp.header), way.up.eq(tlp.up), way.foreign.eq(tlp.foreign),
-            way.tag.eq(tags.r["entry"]), way.epoch.eq(report.epoch),
-            *(getattr(looked_at, name).eq(getattr(entry, name)) for looked_at, entry in zip(way.ways, map_.entries, strict=True)
-              for name in ("kind", "doubtful", "slot", "generation")),
-            way.hit.eq(map_.hits.any()), way.choice.eq(map_.best), way.several.eq((map_.hits & (map_.hits - 1)) != 0),
+            way.header.eq(tlp.header),
+            way.up.eq(tlp.up),
+            way.foreign.eq(tlp.foreign),
+            way.tag.eq(tags.r["entry"]),
+            way.epoch.eq(report.epoch),
+            *(
+                getattr(looked_at, name).eq(getattr(entry, name))
+                for looked_at, entry in zip(way.ways, map_.entries, strict=True)
+                for name in ("kind", "doubtful", "slot", "generation")
+            ),
+            way.hit.eq(map_.hits.any()),
+            way.choice.eq(map_.best),
+            way.several.eq((map_.hits & (map_.hits - 1)) != 0),
             *(getattr(way.slot, name).eq(slots.r[name]) for name in ("state", "generation", "epoch", "qid", "left")),
             way.slot.first_known.eq(tables.known(slots.r["first_data"])),
-        ]  # fmt: skip
+        ]

@@ -62,10 +62,23 @@ class Fetch:
     """The states of both: FETCH, and the completions with SQEs (:meth:`begin_sqe`)."""
 
     def __init__(
-        self, *, tlp: Present, report: Report, settings: Settings, identify: Identify, slots: Slots, search: Search, records: Records,
-        queues: Queues, tags: Tags, insertion: Insertion, namespaces: Namespaces, lengths: Lengths, host_buffer: HostBuffer,
+        self,
+        *,
+        tlp: Present,
+        report: Report,
+        settings: Settings,
+        identify: Identify,
+        slots: Slots,
+        search: Search,
+        records: Records,
+        queues: Queues,
+        tags: Tags,
+        insertion: Insertion,
+        namespaces: Namespaces,
+        lengths: Lengths,
+        host_buffer: HostBuffer,
         descriptors: Descriptors,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.tlp, self.report, self.settings, self.identify, self.slots = tlp, report, settings, identify, slots
         self.search, self.records, self.queues, self.tags, self.insertion = search, records, queues, tags, insertion
         self.namespaces, self.lengths, self.host_buffer, self.descriptors = namespaces, lengths, host_buffer, descriptors
@@ -178,8 +191,10 @@ class Fetch:
             place = self._fetch_offset[:3] & more
             starts = (((place + self._fetch_left + more) >> bits) - ((place + more) >> bits))[:11]
             m.d.sync += [
-                self._fetch_place.eq(place), self._fetch_left.eq(starts), self._fetch_offset.eq((self._fetch_offset + more) >> bits),
-            ]  # fmt: skip
+                self._fetch_place.eq(place),
+                self._fetch_left.eq(starts),
+                self._fetch_offset.eq((self._fetch_offset + more) >> bits),
+            ]
             m.next = "FETCH_BEGIN"
             with m.If((starts == 0) & (tlp.header.address[2:6] == 0) & (tlp.header.length[0:4] == 0)):
                 m.next = Place.TAG_UNKNOWN  # the end of an SQE
@@ -230,8 +245,9 @@ class Fetch:
             slot, taken = Mux(match, queues.sq.head, slots.free), match | (slots.any_free & ~early)
             sq, after = Signal(queues.SQ, name="fetch_sq"), Signal(16, name="fetch_after")
             m.d.comb += [
-                sq.eq(queues.sq), after.eq(queues.after(self._fetch_index)),
-            ]  # fmt: skip
+                sq.eq(queues.sq),
+                after.eq(queues.after(self._fetch_index)),
+            ]
             with m.If(~early):
                 m.d.comb += [sq.fetch.eq(after), sq.fetch_known.eq(1)]
             with m.If(queues.sq.tail_known & (self._fetch_left > self._fetch_ahead) & ~self._fetch_early):
@@ -320,15 +336,19 @@ class Fetch:
                     starts = (tags.present.place[:3] & settings.more_chunks(tags.present.qid)) == 0
                     alive = (slots.r["state"] == state.FETCHING) & (slots.r["qid"] == tags.present.qid)
                     m.d.sync += [
-                        search.qid.eq(tags.present.qid), search.cid.eq(self._sqe[0][16:32]),
-                        self._sqe_generation.eq(slots.r["generation"]), self._sqe_flags.eq(slots.r["flags"]),
-                        self._sqe_next.eq(slots.link.r["next"]), queues.size.eq(queues.shape.r["size"]),
-                        self._sqe_starts.eq(starts), self._sqe_lives.eq(alive | ~starts),
+                        search.qid.eq(tags.present.qid),
+                        search.cid.eq(self._sqe[0][16:32]),
+                        self._sqe_generation.eq(slots.r["generation"]),
+                        self._sqe_flags.eq(slots.r["flags"]),
+                        self._sqe_next.eq(slots.link.r["next"]),
+                        queues.size.eq(queues.shape.r["size"]),
+                        self._sqe_starts.eq(starts),
+                        self._sqe_lives.eq(alive | ~starts),
                         self._sqe_fits.eq(alive & starts & (tags.present.left != 0) & (slots.r["index"] == tags.present.index)),
                         # Marker and POWER_STATE events need ticks of this slot before the search moves on.
                         self._marker_tick.eq(Mux(tables.known(slots.r["doorbell"]), slots.r["doorbell"], slots.r["fetch"])),
                         self._sqe_ends.eq((self._sqe_words_left <= 16) | (tags.present.remaining <= 16)),
-                    ]  # fmt: skip
+                    ]
                 with m.Case(2):
                     search.begin(m)
                     self.namespaces.look_up(m, self._sqe[1])
@@ -340,7 +360,7 @@ class Fetch:
                         tags.present.valid.eq(tags.present.remaining > 16),
                         self._sqe_words_left.eq(self._sqe_words_left - 16),
                         self._sqe_start.eq(self._sqe_start + 16),
-                    ]  # fmt: skip
+                    ]
                 with m.Case(3):
                     self.namespaces.look_on(m, self._sqe[1])
             with m.If(self._sqe_beat == self._beats() - 1):
@@ -460,8 +480,11 @@ class Fetch:
             with m.If(due.checked):
                 end, sum_ = sqe.offset[2:] + due.dws[: tables.DUE_BITS + 1], sqe.offset + (due.dws[: tables.DUE_BITS + 1] << 2)
                 m.d.sync += [
-                    self._sqe_end1.eq(end), self._sqe_most1.eq(end), self._sqe_sum_sure.eq(sum_), self._sqe_sum_most.eq(sum_),
-                ]  # fmt: skip
+                    self._sqe_end1.eq(end),
+                    self._sqe_most1.eq(end),
+                    self._sqe_sum_sure.eq(sum_),
+                    self._sqe_sum_most.eq(sum_),
+                ]
             m.next = "SQE_PAGES"
 
         with m.State("SQE_PAGES"):
@@ -486,9 +509,12 @@ class Fetch:
             # Data at translated addresses belongs to nothing here. Without a length, nothing else would show it.
             unseen = settings.translated & ~sqe.admin & ~self._sqe_due.checked & (self._sqe_has_data | self._sqe_has_sgl)
             slots.write(
-                m, insertion.entry.slot, ranges=0, pages_sure=Mux(self._sqe_has_data, sure, 0),
+                m,
+                insertion.entry.slot,
+                ranges=0,
+                pages_sure=Mux(self._sqe_has_data, sure, 0),
                 flags=self._sqe_flags | Mux(self.lengths.long | unseen, int(Flag.DATA_PARTIAL), 0),
-            )  # fmt: skip
+            )
             m.next = "SQE_METADATA"
             with m.If(self._sqe_has_data):
                 slots.expect(m, insertion.entry.slot, total)

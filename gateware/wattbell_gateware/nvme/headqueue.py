@@ -37,10 +37,18 @@ class HeadQueue(wiring.Component):
     """
 
     def __init__(self) -> None:
-        super().__init__({
-            "i": In(stream.Signature(MERGED)), "ahead": Out(stream.Signature(HEAD)), "swept": In(64 - SWEEP_BITS), "crosses": Out(1),
-            "waits": Out(1), "retire": In(1), "all_taken": In(1), "rewind": In(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "i": In(stream.Signature(MERGED)),
+                "ahead": Out(stream.Signature(HEAD)),
+                "swept": In(64 - SWEEP_BITS),
+                "crosses": Out(1),
+                "waits": Out(1),
+                "retire": In(1),
+                "all_taken": In(1),
+                "rewind": In(1),
+            }
+        )
 
     def elaborate(self, _platform) -> Module:
         m = Module()
@@ -51,18 +59,26 @@ class HeadQueue(wiring.Component):
         stored, head = Signal(MERGED), Signal(HEAD)
         m.d.comb += [
             self.i.ready.eq((come ^ done) != 1 << _DEPTH_BITS),
-            write.addr.eq(come[:_DEPTH_BITS]), write.data.eq(self.i.payload), write.en.eq(self.i.valid & self.i.ready),
-            read.addr.eq(next_[:_DEPTH_BITS]), stored.eq(data.View(MERGED, read.data)),
-            head.merged.eq(stored), head.start.eq(payload_start(stored.header)), head.total.eq(total_dws(stored.header)),
+            write.addr.eq(come[:_DEPTH_BITS]),
+            write.data.eq(self.i.payload),
+            write.en.eq(self.i.valid & self.i.ready),
+            read.addr.eq(next_[:_DEPTH_BITS]),
+            stored.eq(data.View(MERGED, read.data)),
+            head.merged.eq(stored),
+            head.start.eq(payload_start(stored.header)),
+            head.total.eq(total_dws(stored.header)),
             head.may_be_data.eq(DataWay.may_take(stored)),
-            moves.eq(self.ahead.ready | ~self.ahead.valid), there.eq(next_ != come), self.waits.eq(self.ahead.valid | there),
+            moves.eq(self.ahead.ready | ~self.ahead.valid),
+            there.eq(next_ != come),
+            self.waits.eq(self.ahead.valid | there),
             done_next.eq(Mux(self.ahead.ready & self.all_taken, next_, done + self.retire)),
-        ]  # fmt: skip
+        ]
         m.d.sync += [
-            come.eq(come + write.en), done.eq(done_next),
+            come.eq(come + write.en),
+            done.eq(done_next),
             # Both are compared, and then chosen: that the oldest is taken is known last.
             self.crosses.eq(Mux(moves, *(each.header.tick[SWEEP_BITS:] > self.swept for each in (stored, self.ahead.payload.merged)))),
-        ]  # fmt: skip
+        ]
         with m.If(self.rewind):
             m.d.sync += [next_.eq(done_next), self.ahead.valid.eq(0)]
         with m.Elif(moves):

@@ -139,9 +139,13 @@ class HostBuffer:
         with m.State("HOST_BUFFER_LIST"):
             tlp.may_finish(m)
             tags.put(
-                m, tlp.header.tag, valid=1, kind=tables.TagKind.BUFFER_LIST, index=tables.first_half(self._left << 2),
+                m,
+                tlp.header.tag,
+                valid=1,
+                kind=tables.TagKind.BUFFER_LIST,
+                index=tables.first_half(self._left << 2),
                 remaining=tlp.header.length,
-            )  # fmt: skip
+            )
             tlp.finish(m)
 
         # --- LENT_LOOK: which range has `_at`; each takes a clock --------------------------------------------------------

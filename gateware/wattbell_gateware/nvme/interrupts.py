@@ -162,9 +162,10 @@ class Interrupts:
             self.messages.look_up(m, queues.shape.r["link"])
             m.d.comb += slots.link.ra.eq(queues.cq_state.r["entry"].waiting)
             m.d.sync += [
-                queues.cq.eq(queues.cq_state.r["entry"]), self._irq_slot.eq(queues.cq_state.r["entry"].waiting),
+                queues.cq.eq(queues.cq_state.r["entry"]),
+                self._irq_slot.eq(queues.cq_state.r["entry"].waiting),
                 self._irq_vector.eq(queues.shape.r["link"]),
-            ]  # fmt: skip
+            ]
             m.next = "MESSAGE_COMPARE"
 
         with m.State("MESSAGE_COMPARE"):

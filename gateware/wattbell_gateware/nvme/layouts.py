@@ -9,8 +9,18 @@ from ..layouts import COMMAND, EVENT
 from ..side import SIDES
 
 __all__ = [
-    "COMMAND", "COMPLETION", "CONFIG", "COUNTERS", "DONE_BITS", "EVENT", "IDENTIFY_DATA", "RAW", "RAW_WORD", "SNAPSHOT", "ConfigOp",
-]  # fmt: skip
+    "COMMAND",
+    "COMPLETION",
+    "CONFIG",
+    "COUNTERS",
+    "DONE_BITS",
+    "EVENT",
+    "IDENTIFY_DATA",
+    "RAW",
+    "RAW_WORD",
+    "SNAPSHOT",
+    "ConfigOp",
+]
 
 DONE_BITS = 32
 """Bits of the tick that completed a record: nothing stays in the instrument for 4 s."""
@@ -89,11 +99,21 @@ COUNTERS = data.StructLayout(dict.fromkeys(SIDES, _SIDE_COUNTERS) | {name: unsig
 """Counts since power-on, modulo their width; ``in_flight``, ``bar0``, ``dstrd``, ``shadow`` and ``enabled`` (CC.EN) are
 the present state. ``down``, ``up``: ``tlps`` and ``lost_tlps`` of each direction."""
 
-SNAPSHOT = data.StructLayout({
-    name: unsigned(_COUNTER_BITS[name])
-    for name in (
-        "commands", "in_flight", "unmatched", "bar0", "dstrd", "hmb_read_bytes", "hmb_written_bytes", "hmb_reads", "hmb_writes",
-        "unmatched_reads",
-    )
-})  # fmt: skip
+SNAPSHOT = data.StructLayout(
+    {
+        name: unsigned(_COUNTER_BITS[name])
+        for name in (
+            "commands",
+            "in_flight",
+            "unmatched",
+            "bar0",
+            "dstrd",
+            "hmb_read_bytes",
+            "hmb_written_bytes",
+            "hmb_reads",
+            "hmb_writes",
+            "unmatched_reads",
+        )
+    }
+)
 """Members of :data:`COUNTERS` that the engine counts, as they were at one tick."""

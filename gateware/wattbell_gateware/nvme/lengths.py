@@ -87,11 +87,12 @@ class Lengths:
             with m.Switch(opcode):
                 with m.Case(*(io(name) for name in ("read", "write", "compare", "zone_append"))):
                     m.d.comb += [
-                        *times(cdw12[0:16], spaces.dws), of_blocks.eq(1),
+                        *times(cdw12[0:16], spaces.dws),
+                        of_blocks.eq(1),
                         # The drive may make and check protection information by itself; it depends on more than the format whether the
                         # host then sees it.
                         known.eq(spaces.known & ~(spaces.behind & protected)),
-                    ]  # fmt: skip
+                    ]
                 with m.Case(tables.DSM):
                     m.d.comb += [*times(cdw10[0:8], 4), known.eq(1)]
                 with m.Case(io("copy")):  # formats of its source ranges: of 32 bytes, or of 40
@@ -108,8 +109,12 @@ class Lengths:
             usable.eq((metadata[:2] == 0) & ~protected & (sqe[4][:2] == 0) & ~sqe[0][15]),
         ]
         m.d.sync += [
-            self._many.eq(many), self._size.eq(size), self._plain.eq(plain), self._multiplies.eq(multiplies), self._sure.eq(sure),
+            self._many.eq(many),
+            self._size.eq(size),
+            self._plain.eq(plain),
+            self._multiplies.eq(multiplies),
+            self._sure.eq(sure),
             self.none.eq((opcode[0:2] == 0) | (sure & ~multiplies & (plain == 0))),
             self.apart.eq(has_pointer & ~(spaces.fits & ((metadata == 0) | usable))),
             self._each.eq(metadata[2:] & (has_pointer & spaces.fits & usable).replicate(14)),
-        ]  # fmt: skip
+        ]

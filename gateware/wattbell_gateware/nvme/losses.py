@@ -73,9 +73,13 @@ class TrackerLosses(wiring.Component):
                     m.d.comb += [first_write.en.eq(1), first_write.addr.eq(i)]
         count = Array(self.counts[i] for i in range(SOURCES))[number]
         m.d.comb += [
-            first_write.data.eq(self.ticks[_ENGINE[0]]), first_read.addr.eq(number),
-            seen.addr.eq(number), told.addr.eq(number), told.data.eq(count), told.en.eq(cleared),
-        ]  # fmt: skip
+            first_write.data.eq(self.ticks[_ENGINE[0]]),
+            first_read.addr.eq(number),
+            seen.addr.eq(number),
+            told.addr.eq(number),
+            told.data.eq(count),
+            told.en.eq(cleared),
+        ]
         first_tick = Signal(64)
         m.d.comb += first_tick.eq(first_read.data)
         for i, tick in alone.items():

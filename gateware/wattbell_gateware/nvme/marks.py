@@ -34,10 +34,20 @@ class Marks(wiring.Component):
     """
 
     def __init__(self) -> None:
-        super().__init__({
-            "now": In(64), "perst_n": In(1), "unlinked": In(1), "attach": In(1), "attached": In(1), "snapshot": In(1),
-            "valid": Out(1), "ready": In(1), "mark": Out(MARK), "stirs": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "now": In(64),
+                "perst_n": In(1),
+                "unlinked": In(1),
+                "attach": In(1),
+                "attached": In(1),
+                "snapshot": In(1),
+                "valid": Out(1),
+                "ready": In(1),
+                "mark": Out(MARK),
+                "stirs": Out(1),
+            }
+        )
 
     def elaborate(self, _platform) -> Module:
         m = Module()
@@ -48,9 +58,14 @@ class Marks(wiring.Component):
         m.d.sync += [snapshot_was.eq(self.snapshot), attach_was.eq(self.attach & ~self.attached)]
         m.d.comb += [
             come.eq(Cat(perst_was & ~self.perst_n, self.unlinked & ~unlinked_was, self.attach & ~attach_was, self.snapshot ^ snapshot_was)),
-            all_.eq(come | late), self.stirs.eq(all_ != 0),
-            queue.i.valid.eq(all_ != 0), queue.i.payload.tick.eq(self.now), queue.i.payload.kinds.eq(all_),
-            self.valid.eq(queue.o.valid), self.mark.eq(queue.o.payload), queue.o.ready.eq(self.ready),
-        ]  # fmt: skip
+            all_.eq(come | late),
+            self.stirs.eq(all_ != 0),
+            queue.i.valid.eq(all_ != 0),
+            queue.i.payload.tick.eq(self.now),
+            queue.i.payload.kinds.eq(all_),
+            self.valid.eq(queue.o.valid),
+            self.mark.eq(queue.o.payload),
+            queue.o.ready.eq(self.ready),
+        ]
         m.d.sync += late.eq(Mux(queue.i.ready, 0, all_))
         return m

@@ -138,8 +138,13 @@ class Messages:
     def reset(self, m: Module) -> None:
         """Reset in the present state, with the function: nothing is enabled, and registers keep their places."""
         m.d.sync += [
-            self._on.eq(0), self._known.eq(self._found), self._asked.eq(0), self._count.eq(0), self.lost.eq(0), self._power.eq(_D0),
-        ]  # fmt: skip
+            self._on.eq(0),
+            self._known.eq(self._found),
+            self._asked.eq(0),
+            self._count.eq(0),
+            self.lost.eq(0),
+            self._power.eq(_D0),
+        ]
 
     def clear(self, m: Module, entry: Value) -> None:
         """Clear an entry of the table in the present state."""
@@ -189,13 +194,17 @@ class Messages:
                     m.d.sync += self._ended.eq(1)
             with m.If((is_new[msi] | (self._found[msi] & (here == self._msi_at))) & has[2]):
                 m.d.sync += [
-                    self._known[msi].eq(1), self._on[msi].eq(value[16]), self._count.eq(value[20:23]), self._wide.eq(value[23]),
-                ]  # fmt: skip
+                    self._known[msi].eq(1),
+                    self._on[msi].eq(value[16]),
+                    self._count.eq(value[20:23]),
+                    self._wide.eq(value[23]),
+                ]
             with m.If((is_new[msix] | (self._found[msix] & (here == self._msix_at))) & has[3]):
                 m.d.sync += [self._known[msix].eq(1), self._on[msix].eq(value[31])]
             for number, behind, at, found in (
-                (_PCIE_ID, 2, self._control_at, self._has_control), (_POWER_ID, 1, self._power_at, self._has_power),
-            ):  # fmt: skip
+                (_PCIE_ID, 2, self._control_at, self._has_control),
+                (_POWER_ID, 1, self._power_at, self._has_power),
+            ):
                 with m.If(begins & has[0] & (value[:8] == number)):
                     m.d.sync += [at.eq(here + behind), found.eq(1)]
             with m.If(self._has_power & (here == self._power_at) & has[0]):
@@ -216,17 +225,22 @@ class Messages:
             place, has = Signal(8, name="msi_place"), header.first_be
             m.d.comb += place.eq(register - self._msi_at)
             m.d.sync += [
-                self._at.eq(_MSI), self._left.eq(0), self._good.eq(has.all()), self._value.eq(tlp.first),
+                self._at.eq(_MSI),
+                self._left.eq(0),
+                self._good.eq(has.all()),
+                self._value.eq(tlp.first),
                 self._word.eq(Mux(place == 1, 0, Mux((place == 2) & self._wide, 1, 2))),
-            ]  # fmt: skip
+            ]
             m.next = Place.DONE
             with m.If((function == 0) & self._found[msix] & (register == self._msix_at) & has[3]):
                 m.d.sync += [self._known[msix].eq(1), self._on[msix].eq(tlp.first[31]), self.lost.eq(self.lost & ~tlp.first[31])]
             with m.If((function == 0) & self._found[msi]):
                 with m.If((place == 0) & has[2] & self._known[msi]):
                     m.d.sync += [
-                        self._on[msi].eq(tlp.first[16]), self._count.eq(tlp.first[20:23]), self.lost.eq(self.lost & ~tlp.first[16]),
-                    ]  # fmt: skip
+                        self._on[msi].eq(tlp.first[16]),
+                        self._count.eq(tlp.first[20:23]),
+                        self.lost.eq(self.lost & ~tlp.first[16]),
+                    ]
                 with m.If((place == 1) | (place == 2) | ((place == 3) & self._wide)):
                     m.next = "MESSAGE_READ"
                 with m.If((place == 3) | ((place == 2) & ~self._wide)):
@@ -244,9 +258,11 @@ class Messages:
 
         with m.State(Place.MESSAGE_TABLE):
             m.d.sync += [
-                self._offset.eq(self._behind[2:10]), self._left.eq(header.length), self._read.eq(tlp.start),
+                self._offset.eq(self._behind[2:10]),
+                self._left.eq(header.length),
+                self._read.eq(tlp.start),
                 self._whole.eq(header.first_be.all()),
-            ]  # fmt: skip
+            ]
             m.next = "MESSAGE_NEXT"
 
         with m.State("MESSAGE_NEXT"):
@@ -255,9 +271,15 @@ class Messages:
 
         with m.State("MESSAGE_WORD"):
             m.d.sync += [
-                self._at.eq(self._offset[2:8]), self._word.eq(self._offset[:2]), self._value.eq(tlp.word), self._good.eq(self._whole),
-                self._whole.eq(1), self._offset.eq(self._offset + 1), self._left.eq(self._left - 1), self._read.eq(self._read + 1),
-            ]  # fmt: skip
+                self._at.eq(self._offset[2:8]),
+                self._word.eq(self._offset[:2]),
+                self._value.eq(tlp.word),
+                self._good.eq(self._whole),
+                self._whole.eq(1),
+                self._offset.eq(self._offset + 1),
+                self._left.eq(self._left - 1),
+                self._read.eq(self._read + 1),
+            ]
             m.next = "MESSAGE_READ"
             with m.If((self._offset[:2] == 3) | self._offset[8]):  # Vector Control, or behind the entries that are followed
                 m.next = "MESSAGE_NEXT"

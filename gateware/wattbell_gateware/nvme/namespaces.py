@@ -95,9 +95,13 @@ class Namespaces:
         m.d.sync += self._place.eq(place)
         with m.If(~self._of.valid | (self._of.slot != slot) | (self._of.generation != generation)):
             m.d.sync += [
-                self._of.valid.eq(1), self._of.slot.eq(slot), self._of.generation.eq(generation), self._nsid.eq(nsid), self._seen.eq(0),
+                self._of.valid.eq(1),
+                self._of.slot.eq(slot),
+                self._of.generation.eq(generation),
+                self._nsid.eq(nsid),
+                self._seen.eq(0),
                 *(each.bit_select(self._index(nsid), 1).eq(0) for each in (self._listed, self._valid)),
-            ]  # fmt: skip
+            ]
 
     def take(self, m: Module, word: Value, *, last: Value) -> None:
         """Take, in the present state, the next double word of Identify data; `last`: of its TLP."""

@@ -43,9 +43,18 @@ class Order:
         self._rests = Signal()  # IDLE stays, and what it looks at
 
     def connect(
-        self, m: Module, *, now: Signal, perst_n: Signal, unlinked: Signal, cfg: stream.Interface, snapshot: Signal, margin: int,
-        comes: Value, follows: Value,
-    ) -> None:  # fmt: skip
+        self,
+        m: Module,
+        *,
+        now: Signal,
+        perst_n: Signal,
+        unlinked: Signal,
+        cfg: stream.Interface,
+        snapshot: Signal,
+        margin: int,
+        comes: Value,
+        follows: Value,
+    ) -> None:
         """`comes`: a header is at ``head_queue``; `follows`: one is on its way there; the rest as at :class:`Engine`."""
         head_queue = self.head_queue
         tlp, queues, ahead, marks = self.tlp, self.queues, head_queue.ahead, self._marks
@@ -55,11 +64,18 @@ class Order:
         head_crosses, mark_crosses = Signal(), Signal()
         m.d.sync += queues.filled.eq(self._some_filled)
         m.d.comb += [
-            marks.now.eq(now), marks.perst_n.eq(perst_n), marks.unlinked.eq(unlinked),
-            marks.attach.eq(cfg.valid), marks.attached.eq(cfg.ready), marks.snapshot.eq(snapshot),
-            self._comes.eq(comes), self._some_filled.eq(queues.cq_filled != 0), silent.eq(~head_queue.waits & ~comes & ~follows),
+            marks.now.eq(now),
+            marks.perst_n.eq(perst_n),
+            marks.unlinked.eq(unlinked),
+            marks.attach.eq(cfg.valid),
+            marks.attached.eq(cfg.ready),
+            marks.snapshot.eq(snapshot),
+            self._comes.eq(comes),
+            self._some_filled.eq(queues.cq_filled != 0),
+            silent.eq(~head_queue.waits & ~comes & ~follows),
             head_queue.swept.eq(queues.swept),
-            self._boundary.eq((queues.swept + 1) << tables.SWEEP_BITS), long_ago.eq(now - margin),
+            self._boundary.eq((queues.swept + 1) << tables.SWEEP_BITS),
+            long_ago.eq(now - margin),
             head_crosses.eq(queues.filled & head_queue.crosses),
             mark_crosses.eq(queues.filled & ~reached(queues.swept, mark.tick[tables.SWEEP_BITS :], 16)),
             self._mark_due.eq(marks.valid & Mux(ahead.valid, ~reached(mark.tick, head.tick), silent & reached(long_ago, mark.tick))),
@@ -72,24 +88,25 @@ class Order:
             ),
             tlp.held.eq(marks.valid | head_crosses),
             self.deadline.eq(margin + Mux(queues.filled & (~marks.valid | (self._boundary < mark.tick)), self._boundary, mark.tick)),
-        ]  # fmt: skip
+        ]
         with m.If(~queues.filled & ~marks.valid):
             m.d.comb += self.deadline.eq(tables.NEVER)
         resting, seen, sees = Signal(), Signal(2), Signal(2)
         m.d.comb += [sees.eq(Cat(ahead.valid, marks.valid)), self._looked.eq(resting & (seen == sees))]
         m.d.sync += [
-            self._was_mark_due.eq(self._mark_due), self._was_sweep_due.eq(self._sweep_due),
-            resting.eq(self._rests & (queues.filled == self._some_filled)), seen.eq(sees),
-        ]  # fmt: skip
+            self._was_mark_due.eq(self._mark_due),
+            self._was_sweep_due.eq(self._sweep_due),
+            resting.eq(self._rests & (queues.filled == self._some_filled)),
+            seen.eq(sees),
+        ]
 
     def idle(self, m: Module, *, busy: Signal, marked: Signal) -> None:
         """Build the state IDLE: the next TLP, or a mark or sweep before it."""
         tlp, marks, done = self.tlp, self._marks, self._marks_done
         tlp.may_finish(m)
         m.d.comb += busy.eq(
-            self.head_queue.waits | self._comes | self._mark_due | self._sweep_due | marks.stirs
-            | (self.queues.filled != self._some_filled)
-        )  # fmt: skip
+            self.head_queue.waits | self._comes | self._mark_due | self._sweep_due | marks.stirs | (self.queues.filled != self._some_filled)
+        )
         with m.If(self._looked & self._was_sweep_due):
             m.d.sync += [self.i.eq(0), tlp.header.tick.eq(self._boundary)]
             m.next = Place.SWEEP

@@ -49,10 +49,25 @@ class Pages:
     """Sends reads and writes of the drive, and completions of its reads, to the states of their page's content."""
 
     def __init__(
-        self, *, tlp: Present, report: Report, settings: Settings, slots: Slots, queues: Queues, tags: Tags, map_: PageMap,
-        insertion: Insertion, fetch: Fetch, completions: Completions, interrupts: Interrupts, namespaces: Namespaces,
-        host_buffer: HostBuffer, descriptors: Descriptors, raw: stream.Interface, raw_room: Signal,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        tlp: Present,
+        report: Report,
+        settings: Settings,
+        slots: Slots,
+        queues: Queues,
+        tags: Tags,
+        map_: PageMap,
+        insertion: Insertion,
+        fetch: Fetch,
+        completions: Completions,
+        interrupts: Interrupts,
+        namespaces: Namespaces,
+        host_buffer: HostBuffer,
+        descriptors: Descriptors,
+        raw: stream.Interface,
+        raw_room: Signal,
+    ) -> None:
         self.tlp, self.report, self.settings, self.slots, self.queues, self.tags = tlp, report, settings, slots, queues, tags
         self.map, self.insertion, self.fetch, self.completions, self.interrupts = map_, insertion, fetch, completions, interrupts
         self.namespaces, self.host_buffer, self.descriptors = namespaces, host_buffer, descriptors
@@ -134,10 +149,12 @@ class Pages:
             self.interrupts.look_up(m)
             completions.take_queue(m)
             m.d.sync += [
-                self._pe_hit.eq(pagemap.hits.any()), self._pe_way.eq(pagemap.choice), self._pe.eq(pagemap.chosen),
+                self._pe_hit.eq(pagemap.hits.any()),
+                self._pe_way.eq(pagemap.choice),
+                self._pe.eq(pagemap.chosen),
                 self._pe_several.eq((pagemap.hits & (pagemap.hits - 1)) != 0),
                 self._empty.eq((tlp.header.length == 1) & (tlp.header.first_be == 0)),
-            ]  # fmt: skip
+            ]
             m.next = "PAGE_DECIDE"
 
         with m.State("PAGE_DECIDE"):
@@ -239,9 +256,16 @@ class Pages:
                 m.next = "PAGE_AGAIN"
             with m.Elif(tlp.header.kind == TlpKind.MRD):
                 tags.put(
-                    m, tlp.header.tag, valid=1, kind=self._read_kind, slot=self._pe.slot, generation=self._pe.generation,
-                    index=self._pe.index + ((tlp.offset - self._pe.start) >> 1), place=tlp.offset >> 1, remaining=tlp.header.length,
-                )  # fmt: skip
+                    m,
+                    tlp.header.tag,
+                    valid=1,
+                    kind=self._read_kind,
+                    slot=self._pe.slot,
+                    generation=self._pe.generation,
+                    index=self._pe.index + ((tlp.offset - self._pe.start) >> 1),
+                    place=tlp.offset >> 1,
+                    remaining=tlp.header.length,
+                )
                 with m.If(self._pe.doubtful & ((self._read_kind == kind.DATA) | (self._read_kind == kind.EITHER))):
                     slots.flag(m, self._pe.slot, int(spec.CommandFlag.DATA_PARTIAL))
                 tlp.finish(m)
@@ -261,9 +285,12 @@ class Pages:
                         m.next = "RAW"
                     with m.If(self._page_namespace):
                         self.namespaces.begin(
-                            m, slot=self._pe.slot, generation=self._pe.generation, nsid=slots.r["nsid"],
+                            m,
+                            slot=self._pe.slot,
+                            generation=self._pe.generation,
+                            nsid=slots.r["nsid"],
                             place=tlp.offset - slots.r["prp1"][2:12],
-                        )  # fmt: skip
+                        )
 
         with m.State("PAGE_AGAIN"):
             m.d.comb += [tags.ra.eq(tlp.header.tag), tlp.read_index.eq(tlp.start + Cat(0, ~tlp.header.address[3]))]
@@ -459,7 +486,12 @@ class Pages:
 
         with m.State("RANGE_STORE"):
             slots.write(
-                m, tags.present.slot, blocks=self._list_sum, lba=self._list_lba, ranges=self._list_ranges, flags=slots.r["flags"],
+                m,
+                tags.present.slot,
+                blocks=self._list_sum,
+                lba=self._list_lba,
+                ranges=self._list_ranges,
+                flags=slots.r["flags"],
                 pages_sure=slots.r["pages_sure"],
-            )  # fmt: skip
+            )
             m.next = "COMPLETION_COUNT"

@@ -52,9 +52,11 @@ class Present:
         read_held = Signal(14)
         m.d.sync += read_held.eq(self.read_index)
         m.d.comb += [
-            self.read_index.eq(read_held), free_to.eq(self.header.end), free_side.eq(self.up),
+            self.read_index.eq(read_held),
+            free_to.eq(self.header.end),
+            free_side.eq(self.up),
             self.is_data.eq(heads.ahead.payload.may_be_data & ~self.odd),
-        ]  # fmt: skip
+        ]
         self.ahead = heads.ahead.payload.merged
         """Return the next header, valid or not."""
 
@@ -102,6 +104,11 @@ class Present:
         with m.If(self.accepts):
             m.d.sync += [
                 self.foreign.eq(of_drive & settings.is_other(header.requester)),
-                self.odd.eq(0), self.up.eq(self.ahead.up), self.header.eq(self.ahead.header), self.start.eq(head.start),
-                self.total.eq(head.total), self.key.eq(settings.page_key(address)), self.offset.eq(settings.page_offset(address)),
-            ]  # fmt: skip
+                self.odd.eq(0),
+                self.up.eq(self.ahead.up),
+                self.header.eq(self.ahead.header),
+                self.start.eq(head.start),
+                self.total.eq(head.total),
+                self.key.eq(settings.page_key(address)),
+                self.offset.eq(settings.page_offset(address)),
+            ]

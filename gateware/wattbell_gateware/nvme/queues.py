@@ -97,5 +97,9 @@ class Queues:
     def forget(self, m: Module) -> None:
         """In the present state: there are no queues."""
         m.d.sync += [
-            self.sq_valid.eq(0), self.cq_valid.eq(0), self.cq_filled.eq(0), self.cq_waiting.eq(0), self.untracked.eq(0),
-        ]  # fmt: skip
+            self.sq_valid.eq(0),
+            self.cq_valid.eq(0),
+            self.cq_filled.eq(0),
+            self.cq_waiting.eq(0),
+            self.untracked.eq(0),
+        ]

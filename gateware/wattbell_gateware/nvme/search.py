@@ -110,8 +110,9 @@ class Search:
         with m.State("FIND_WALK"):
             slot = self.slots.r
             m.d.sync += [
-                self.found.eq((slot["qid"] == self.qid) & (slot["cid"] == self.cid)), self._behind.eq(self._links.r["entry"]),
-            ]  # fmt: skip
+                self.found.eq((slot["qid"] == self.qid) & (slot["cid"] == self.cid)),
+                self._behind.eq(self._links.r["entry"]),
+            ]
             self._subroutine.leave(m)
 
         with m.State("FIND_ON"):

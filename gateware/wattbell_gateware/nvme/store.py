@@ -22,9 +22,15 @@ class FieldTable:
     """For tests: undefined values have every bit wrong."""
 
     def __init__(
-        self, m: Module, name: str, depth: int, fields: Mapping[str, object], *, together: Sequence[Sequence[str]] = (),
+        self,
+        m: Module,
+        name: str,
+        depth: int,
+        fields: Mapping[str, object],
+        *,
+        together: Sequence[Sequence[str]] = (),
         transparent: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         bits = max(1, (depth - 1).bit_length())
         self.ra = Signal(bits, name=f"{name}_ra")
         self.wa = Signal(bits, name=f"{name}_wa")

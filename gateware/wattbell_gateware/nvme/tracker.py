@@ -77,10 +77,20 @@ class NvmeTracker(wiring.Component):
     """
 
     def __init__(
-        self, width: int, ticks_per_clock: int, queues: int = 64, slots: int = 1024, *, beats: int = 2048,
-        beats_of_drive: int | None = None, at_once: bool = False, small: bool = False, delay: int = 0, sizes: MapSizes = FULL_SIZE,
+        self,
+        width: int,
+        ticks_per_clock: int,
+        queues: int = 64,
+        slots: int = 1024,
+        *,
+        beats: int = 2048,
+        beats_of_drive: int | None = None,
+        at_once: bool = False,
+        small: bool = False,
+        delay: int = 0,
+        sizes: MapSizes = FULL_SIZE,
         tags: int = TAGS,
-    ) -> None:  # fmt: skip
+    ) -> None:
         for name, value, top in (("queues", queues, 64), ("slots", slots, 1024)):
             if value & (value - 1) or not 2 <= value <= top:
                 raise ValueError(f"{name} must be a power of 2 between 2 and {top}, not {value!r}")
@@ -175,8 +185,10 @@ class NvmeTracker(wiring.Component):
         # --- out: the engine never waits, what does not fit is counted --------------------------------------------
         for queue, made in ((records, engine.record), (events, engine.event)):
             m.d.comb += [
-                queue.i.valid.eq(made.valid & self.kept), queue.i.payload.made.eq(made.payload), queue.i.payload.done.eq(engine.made_at),
-            ]  # fmt: skip
+                queue.i.valid.eq(made.valid & self.kept),
+                queue.i.payload.made.eq(made.payload),
+                queue.i.payload.done.eq(engine.made_at),
+            ]
         m.d.comb += [raw.i.valid.eq(engine.raw.valid & self.kept), raw.i.payload.eq(engine.raw.payload)]
         m.d.comb += [
             self.completed.eq(engine.completed),
@@ -197,9 +209,12 @@ class NvmeTracker(wiring.Component):
             m.d.sync += begins.eq(word.last)
         # What is the same in every word is not kept in block RAM: only TLPs of data that the drive sends to an Identify come here.
         m.d.comb += [
-            *(self.raw.payload[name].eq(word[name]) for name in ("data", "last", "tick")), self.raw.payload.first.eq(begins),
-            self.raw.payload.length.eq(word.dws << 2), self.raw.payload.direction.eq(1), self.raw.payload.flags.eq(IDENTIFY_DATA),
-        ]  # fmt: skip
+            *(self.raw.payload[name].eq(word[name]) for name in ("data", "last", "tick")),
+            self.raw.payload.first.eq(begins),
+            self.raw.payload.length.eq(word.dws << 2),
+            self.raw.payload.direction.eq(1),
+            self.raw.payload.flags.eq(IDENTIFY_DATA),
+        ]
 
         # --- what was lost ----------------------------------------------------------------------------------------
         # What the engine loses counts `delay` ticks after its tick, as what it makes goes on: how much a LOSS event tells of is a function
@@ -209,9 +224,12 @@ class NvmeTracker(wiring.Component):
         ripe, lose, lose_tick = Signal(), Signal(SOURCES), Signal(64)
         m.d.sync += [lose.eq(engine.lose), lose_tick.eq(engine.lose_tick)]
         m.d.comb += [
-            lost.tick.eq(lose_tick), lost_queue.i.valid.eq(lose.any()), at_once.eq(lost_queue.lost),
-            ripe.eq(lost_queue.o.valid & reached(self.now, waits.tick + self.delay)), lost_queue.o.ready.eq(ripe & ~at_once),
-        ]  # fmt: skip
+            lost.tick.eq(lose_tick),
+            lost_queue.i.valid.eq(lose.any()),
+            at_once.eq(lost_queue.lost),
+            ripe.eq(lost_queue.o.valid & reached(self.now, waits.tick + self.delay)),
+            lost_queue.o.ready.eq(ripe & ~at_once),
+        ]
         for number in range(SOURCES):
             with m.If(lose[number]):
                 m.d.comb += lost.source.eq(number)

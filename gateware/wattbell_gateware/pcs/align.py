@@ -48,11 +48,18 @@ class SymbolAligner(wiring.Component):
     def __init__(self, symbols: int):
         symbol_word(symbols)
         self._bits = 10 * symbols
-        super().__init__({
-            "raw": In(stream.Signature(self._bits, always_ready=True)), "invert": In(1), "bad_valid": In(1), "bad": In(1),
-            "forget": In(1),
-            "out": Out(stream.Signature(self._bits, always_ready=True)), "offset": Out(4), "locked": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "raw": In(stream.Signature(self._bits, always_ready=True)),
+                "invert": In(1),
+                "bad_valid": In(1),
+                "bad": In(1),
+                "forget": In(1),
+                "out": Out(stream.Signature(self._bits, always_ready=True)),
+                "offset": Out(4),
+                "locked": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -74,7 +81,7 @@ class SymbolAligner(wiring.Component):
         places = [[changes[at : at + 9] for at in range(boundary, bits, 10)] for boundary in range(10)]
         m.d.comb += [
             changes.eq(window[:-1] ^ window[1:]),
-        ]  # fmt: skip
+        ]
         with m.If(searching):
             m.d.sync += [seen.eq(window), found_now.eq(Cat(Cat(p == _COM_CHANGES for p in group).any() for group in places))]
         with m.If(choosing):

@@ -120,11 +120,18 @@ class BlockAligner(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "raw": In(stream.Signature(_BITS, always_ready=True)), "time": In(TIME_BITS), "forget": In(1),
-            "out": Out(stream.Signature(BLOCK_WORD, always_ready=True)),
-            "locked": Out(1), "inverted": Out(1), "bad_header": Out(1), "moved": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "raw": In(stream.Signature(_BITS, always_ready=True)),
+                "time": In(TIME_BITS),
+                "forget": In(1),
+                "out": Out(stream.Signature(BLOCK_WORD, always_ready=True)),
+                "locked": Out(1),
+                "inverted": Out(1),
+                "bad_header": Out(1),
+                "moved": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -198,10 +205,17 @@ class BlockAligner(wiring.Component):
                 m.d.sync += [skipping.eq(kind == BlockKind.SOS), held_kind.eq(kind), held_bad.eq(bad)]
         with m.If(take):
             m.d.sync += [
-                pending.eq(marks.left), index.eq(Mux(marks.eieos, 0, 1)), skipping.eq(~marks.eieos), held_kind.eq(BlockKind.SOS),
-                held_bad.eq(0), self.inverted.eq(marks.inverted), self.locked.eq(1), errors.eq(0), reseed.eq(marks.eieos),
+                pending.eq(marks.left),
+                index.eq(Mux(marks.eieos, 0, 1)),
+                skipping.eq(~marks.eieos),
+                held_kind.eq(BlockKind.SOS),
+                held_bad.eq(0),
+                self.inverted.eq(marks.inverted),
+                self.locked.eq(1),
+                errors.eq(0),
+                reseed.eq(marks.eieos),
                 self.moved.eq(self.locked),
-            ]  # fmt: skip
+            ]
         with m.Elif(emit & at_start):
             m.d.sync += [reseed.eq(0), self.bad_header.eq(bad)]
             with m.If(~bad):
@@ -215,9 +229,13 @@ class BlockAligner(wiring.Component):
         with m.If(marks.out.valid):
             out = self.out.payload
             m.d.sync += [
-                out.data.eq(word), out.kind.eq(Mux(at_start, kind, held_kind)), out.first.eq(at_start), out.last.eq(last),
-                out.bad_header.eq(Mux(at_start, bad, held_bad)), out.reseed.eq(reseed & at_start),
+                out.data.eq(word),
+                out.kind.eq(Mux(at_start, kind, held_kind)),
+                out.first.eq(at_start),
+                out.last.eq(last),
+                out.bad_header.eq(Mux(at_start, bad, held_bad)),
+                out.reseed.eq(reseed & at_start),
                 # `place` counts from 34 bits before the word whose first bit came at the time of `times[-1]`.
                 out.time.eq(times[-1] + ((place + Mux(at_start, 2, 0) + 6) >> 3) - 5),
-            ]  # fmt: skip
+            ]
         return m

@@ -105,10 +105,18 @@ class BlockDescrambler(wiring.Component):
 
     def __init__(self):
         word = stream.Signature(BLOCK_WORD, always_ready=True)
-        super().__init__({
-            "words": In(word), "lane": In(2), "forget": In(1), "out": Out(word),
-            "known": Out(1), "corrected": Out(1), "damaged": Out(1), "parity": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "words": In(word),
+                "lane": In(2),
+                "forget": In(1),
+                "out": Out(word),
+                "known": Out(1),
+                "corrected": Out(1),
+                "damaged": Out(1),
+                "parity": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -119,9 +127,14 @@ class BlockDescrambler(wiring.Component):
         reseed = self.words.valid & word.reseed
         known = Signal()
         m.d.comb += [
-            step.before.eq(Mux(reseed, seed, lfsr)), step.seed.eq(seed), step.data.eq(word.data), step.kind.eq(word.kind),
-            step.first.eq(word.first), step.last.eq(word.last), known.eq(self.known | reseed),
-        ]  # fmt: skip
+            step.before.eq(Mux(reseed, seed, lfsr)),
+            step.seed.eq(seed),
+            step.data.eq(word.data),
+            step.kind.eq(word.kind),
+            step.first.eq(word.first),
+            step.last.eq(word.last),
+            known.eq(self.known | reseed),
+        ]
 
         # evaluation of an SKP ordered set
         ends = self.words.valid & word.last & (word.kind == BlockKind.SOS)
@@ -137,9 +150,10 @@ class BlockDescrambler(wiring.Component):
         # complement of the value's.
         parity, counted, after_data = Signal(), Signal(), Signal()
         m.d.sync += [
-            self.corrected.eq(adopt & self.known), self.damaged.eq(ends & self.known & (~whole | (differing != 0))),
+            self.corrected.eq(adopt & self.known),
+            self.damaged.eq(ends & self.known & (~whole | (differing != 0))),
             self.parity.eq(ends & whole & self.known & after_data & counted & (word.data[15] != parity)),
-        ]  # fmt: skip
+        ]
         with m.If(self.words.valid):
             with m.If(word.kind == BlockKind.DATA):
                 m.d.sync += [parity.eq(parity ^ word.data.xor()), after_data.eq(1)]
@@ -153,8 +167,10 @@ class BlockDescrambler(wiring.Component):
             m.d.sync += [
                 lfsr.eq(Mux(adopt, value, step.after)),
                 self.known.eq(known | adopt | ((word.kind == BlockKind.EIEOS) & word.last)),
-                out.eq(word), out.data.eq(step.out), out.first.eq(word.first | (word.kind == BlockKind.SOS)),
-            ]  # fmt: skip
+                out.eq(word),
+                out.data.eq(step.out),
+                out.first.eq(word.first | (word.kind == BlockKind.SOS)),
+            ]
             with m.If((word.kind == BlockKind.DATA) & ~known):
                 m.d.sync += out.kind.eq(BlockKind.OTHER)
         with m.If(self.forget):

@@ -45,10 +45,19 @@ class BlockDeskew(wiring.Component):
     def __init__(self, lanes: int):
         word = block_link_word(lanes)
         self._lanes = lanes
-        super().__init__({
-            "words": In(data.ArrayLayout(BLOCK_WORD, lanes)), "valid": In(lanes), "moved": In(lanes), "reverse": In(1), "active": In(lanes),
-            "out": Out(stream.Signature(word)), "aligned": Out(1), "differs": Out(1), "overflow": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "words": In(data.ArrayLayout(BLOCK_WORD, lanes)),
+                "valid": In(lanes),
+                "moved": In(lanes),
+                "reverse": In(1),
+                "active": In(lanes),
+                "out": Out(stream.Signature(word)),
+                "aligned": Out(1),
+                "differs": Out(1),
+                "overflow": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -64,10 +73,15 @@ class BlockDeskew(wiring.Component):
             write, read = queue.write_port(), queue.read_port(domain="comb")
             put, get = Signal(range(2 * _DEPTH), name=f"put{n}"), Signal(range(2 * _DEPTH), name=f"get{n}")
             m.d.comb += [
-                write.addr.eq(put), write.data.eq(self.words[n]), write.en.eq(self.valid[n]), read.addr.eq(get), heads[n].eq(read.data),
-                filled[n].eq(put != get), full[n].eq((put - get)[: len(put)] == _DEPTH),
+                write.addr.eq(put),
+                write.data.eq(self.words[n]),
+                write.en.eq(self.valid[n]),
+                read.addr.eq(get),
+                heads[n].eq(read.data),
+                filled[n].eq(put != get),
+                full[n].eq((put - get)[: len(put)] == _DEPTH),
                 mark[n].eq(filled[n] & heads[n].first & Cat(heads[n].kind == k for k in _MARKS).any()),
-            ]  # fmt: skip
+            ]
             m.d.sync += put.eq(put + self.valid[n])
             with m.If(flush):
                 m.d.sync += get.eq(put)
@@ -116,8 +130,12 @@ class BlockDeskew(wiring.Component):
                 m.d.comb += pop.eq(filled)
                 out = self.out.payload
                 m.d.sync += [
-                    self.out.valid.eq(1), self.differs.eq(~same_kind & ordered[0].first),
+                    self.out.valid.eq(1),
+                    self.differs.eq(~same_kind & ordered[0].first),
                     *(out.data[n].eq(o.data) for n, o in enumerate(ordered)),
-                    out.kind.eq(kind), out.first.eq(ordered[0].first), out.last.eq(lanes[chosen].last), out.time.eq(ordered[0].time),
-                ]  # fmt: skip
+                    out.kind.eq(kind),
+                    out.first.eq(ordered[0].first),
+                    out.last.eq(lanes[chosen].last),
+                    out.time.eq(ordered[0].time),
+                ]
         return m

@@ -37,12 +37,23 @@ class BlockLane(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "raw": In(stream.Signature(32, always_ready=True)), "time": In(TIME_BITS), "lane": In(2), "forget": In(1),
-            "out": Out(stream.Signature(BLOCK_WORD, always_ready=True)),
-            "locked": Out(1), "known": Out(1), "inverted": Out(1),
-            "bad_header": Out(1), "moved": Out(1), "corrected": Out(1), "damaged": Out(1), "parity": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "raw": In(stream.Signature(32, always_ready=True)),
+                "time": In(TIME_BITS),
+                "lane": In(2),
+                "forget": In(1),
+                "out": Out(stream.Signature(BLOCK_WORD, always_ready=True)),
+                "locked": Out(1),
+                "known": Out(1),
+                "inverted": Out(1),
+                "bad_header": Out(1),
+                "moved": Out(1),
+                "corrected": Out(1),
+                "damaged": Out(1),
+                "parity": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -52,10 +63,17 @@ class BlockLane(wiring.Component):
         connect(m, aligner.out, descrambler.words)
         connect(m, descrambler.out, flipped(self.out))
         m.d.comb += [
-            aligner.time.eq(self.time), descrambler.lane.eq(self.lane), descrambler.forget.eq(aligner.moved | self.forget),
+            aligner.time.eq(self.time),
+            descrambler.lane.eq(self.lane),
+            descrambler.forget.eq(aligner.moved | self.forget),
             aligner.forget.eq(self.forget),
-            self.locked.eq(aligner.locked), self.known.eq(descrambler.known), self.inverted.eq(aligner.inverted),
-            self.bad_header.eq(aligner.bad_header), self.moved.eq(aligner.moved), self.corrected.eq(descrambler.corrected),
-            self.damaged.eq(descrambler.damaged), self.parity.eq(descrambler.parity),
-        ]  # fmt: skip
+            self.locked.eq(aligner.locked),
+            self.known.eq(descrambler.known),
+            self.inverted.eq(aligner.inverted),
+            self.bad_header.eq(aligner.bad_header),
+            self.moved.eq(aligner.moved),
+            self.corrected.eq(descrambler.corrected),
+            self.damaged.eq(descrambler.damaged),
+            self.parity.eq(descrambler.parity),
+        ]
         return m

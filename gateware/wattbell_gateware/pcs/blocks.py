@@ -28,14 +28,27 @@ class BlockKind(enum.Enum, shape=4):
 
 
 FIRST_SYMBOL = {
-    BlockKind.SOS: 0xAA, BlockKind.TS1: 0x1E, BlockKind.TS2: 0x2D, BlockKind.SDS: 0xE1, BlockKind.EIOS: 0x66, BlockKind.EIEOS: 0x00,
+    BlockKind.SOS: 0xAA,
+    BlockKind.TS1: 0x1E,
+    BlockKind.TS2: 0x2D,
+    BlockKind.SDS: 0xE1,
+    BlockKind.EIOS: 0x66,
+    BlockKind.EIEOS: 0x00,
     BlockKind.FTS: 0x55,
-}  # fmt: skip
+}
 """First symbol of each kind. Any two differ in at least four bits, so a symbol with one wrong bit is still recognised."""
 
-BLOCK_WORD = data.StructLayout({
-    "data": 32, "kind": BlockKind, "first": 1, "last": 1, "bad_header": 1, "reseed": 1, "time": TIME_BITS,
-})  # fmt: skip
+BLOCK_WORD = data.StructLayout(
+    {
+        "data": 32,
+        "kind": BlockKind,
+        "first": 1,
+        "last": 1,
+        "bad_header": 1,
+        "reseed": 1,
+        "time": TIME_BITS,
+    }
+)
 """Four symbols of a lane.
 
 - ``data``: the symbols, the first in bits 7:0.

@@ -18,18 +18,29 @@ __all__ = ["LATENCY", "Decoder8b10b"]
 LATENCY = 2
 """Clocks from a word of codes to its symbols."""
 _K28 = 28
-_CODE = data.StructLayout({
-    "data": 8, "k": 1, "error": 1,
-    "needs_minus": 1, "needs_plus": 1,  # required running disparity before the code
-    "to_minus": 1, "to_plus": 1,        # running disparity after the code, whatever it was
-})  # fmt: skip
+_CODE = data.StructLayout(
+    {
+        "data": 8,
+        "k": 1,
+        "error": 1,
+        "needs_minus": 1,
+        "needs_plus": 1,  # required running disparity before the code
+        "to_minus": 1,
+        "to_plus": 1,  # running disparity after the code, whatever it was
+    }
+)
 _MARKS = {"known": 1, "plus": 1, "minus": 1, "needs_minus": 1, "needs_plus": 1}
-_SIX = data.StructLayout({
-    "value": 5, "k28": 1, **_MARKS,
-    "k28_minus": 1,  # form of K28 at positive disparity
-    "must_plus": 1, "must_minus": 1,  # the next .7 must be alternate at positive, negative disparity
-    "kx7": 1,  # the next .7 may be alternate
-})  # fmt: skip
+_SIX = data.StructLayout(
+    {
+        "value": 5,
+        "k28": 1,
+        **_MARKS,
+        "k28_minus": 1,  # form of K28 at positive disparity
+        "must_plus": 1,
+        "must_minus": 1,  # the next .7 must be alternate at positive, negative disparity
+        "kx7": 1,  # the next .7 may be alternate
+    }
+)
 _FOUR = data.StructLayout({"value": 3, **_MARKS})
 
 
@@ -48,8 +59,9 @@ def _six(code: int) -> tuple[int, bool] | None:
         return code & 31, False
     if e == 0:
         return low ^ 15, False  # of D.1, D.2, D.4 and D.8 abcd is complemented
-    return {0b1001: (0, False), 0b1010: (15, False), 0b0110: (16, False), 0b0011: (24, False), 0b0101: (31, False),
-            0b1100: (_K28, True)}[low]  # fmt: skip
+    return {0b1001: (0, False), 0b1010: (15, False), 0b0110: (16, False), 0b0011: (24, False), 0b0101: (31, False), 0b1100: (_K28, True)}[
+        low
+    ]
 
 
 def _behind(code: int) -> dict[str, int]:
@@ -57,9 +69,11 @@ def _behind(code: int) -> dict[str, int]:
     found = _six(code)
     x, k28 = found or (0, False)
     return {
-        "k28_minus": k28 and _disparity(code, 6) < 0, "must_plus": k28 or (found is not None and x in (11, 13, 14)),
-        "must_minus": k28 or (found is not None and x in (17, 18, 20)), "kx7": found is not None and x in (23, 27, 29, 30),
-    }  # fmt: skip
+        "k28_minus": k28 and _disparity(code, 6) < 0,
+        "must_plus": k28 or (found is not None and x in (11, 13, 14)),
+        "must_minus": k28 or (found is not None and x in (17, 18, 20)),
+        "kx7": found is not None and x in (23, 27, 29, 30),
+    }
 
 
 def _four(code: int) -> int | None:
@@ -91,9 +105,12 @@ def _block(code: int, bits: int, known: bool) -> dict[str, int]:
     after = _disparity(code, bits)
     before = after if code.bit_count() == bits // 2 else -after
     return {
-        "known": known, "plus": after > 0, "minus": after < 0,
-        "needs_minus": known and before < 0, "needs_plus": known and before > 0,
-    }  # fmt: skip
+        "known": known,
+        "plus": after > 0,
+        "minus": after < 0,
+        "needs_minus": known and before < 0,
+        "needs_plus": known and before > 0,
+    }
 
 
 class Decoder8b10b(wiring.Component):
@@ -113,10 +130,13 @@ class Decoder8b10b(wiring.Component):
     def __init__(self, symbols: int):
         self._layout = symbol_word(symbols)
         self._symbols = symbols
-        super().__init__({
-            "codes": In(stream.Signature(10 * symbols, always_ready=True)),
-            "out": Out(stream.Signature(self._layout, always_ready=True)), "bad": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "codes": In(stream.Signature(10 * symbols, always_ready=True)),
+                "out": Out(stream.Signature(self._layout, always_ready=True)),
+                "bad": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -173,15 +193,22 @@ class Decoder8b10b(wiring.Component):
         must, may = Signal(name=f"must{n}"), Signal(name=f"may{n}")  # be the alternate form
         upper = (four == 0b1110) | (four == 0b0111)  # the forms at negative disparity
         m.d.comb += [
-            must.eq(Mux(upper, first.must_minus, first.must_plus)), may.eq(must | first.kx7),
+            must.eq(Mux(upper, first.must_minus, first.must_plus)),
+            may.eq(must | first.kx7),
             out.data.eq(Cat(x, y)),
             out.k.eq(k28 | (alternate & first.kx7)),
             # The second block must suit the disparity that an unbalanced (or paired) first block left.
-            out.error.eq(~first.known | ~second.known | (alternate & ~may) | (primary & must)
-                         | (first.plus & second.needs_minus) | (first.minus & second.needs_plus)),
+            out.error.eq(
+                ~first.known
+                | ~second.known
+                | (alternate & ~may)
+                | (primary & must)
+                | (first.plus & second.needs_minus)
+                | (first.minus & second.needs_plus)
+            ),
             out.needs_minus.eq(first.needs_minus | (~first.needs_plus & second.needs_minus)),
             out.needs_plus.eq(first.needs_plus | (~first.needs_minus & second.needs_plus)),
             out.to_plus.eq(second.plus | (~second.minus & first.plus)),
             out.to_minus.eq(second.minus | (~second.plus & first.minus)),
-        ]  # fmt: skip
+        ]
         return out

@@ -37,10 +37,15 @@ def marked_word(symbols: int) -> data.StructLayout:
     The register is ``count`` symbols past a starting point: FFFFh (``seeded``) or the register at the beginning of the word.
     """
     count = range(symbols + 1)
-    return data.StructLayout({
-        "symbols": symbol_word(symbols), "seeded": symbols, "count": data.ArrayLayout(count, symbols),
-        "seeded_after": 1, "count_after": count,
-    })  # fmt: skip
+    return data.StructLayout(
+        {
+            "symbols": symbol_word(symbols),
+            "seeded": symbols,
+            "count": data.ArrayLayout(count, symbols),
+            "seeded_after": 1,
+            "count_after": count,
+        }
+    )
 
 
 def _times_x(value: int, power: int) -> int:
@@ -85,9 +90,10 @@ class ClassStep(wiring.Component):
             symbol = self.symbols[n]
             control = symbol.k & ~symbol.error
             m.d.comb += [
-                self.out.com[n].eq(control & (symbol.data == K.COM)), self.out.skp[n].eq(control & (symbol.data == K.SKP)),
+                self.out.com[n].eq(control & (symbol.data == K.COM)),
+                self.out.skp[n].eq(control & (symbol.data == K.SKP)),
                 self.out.starts[n].eq(~symbol.k | (control & ((symbol.data == K.PAD) | (symbol.data == K.EIE)))),
-            ]  # fmt: skip
+            ]
         return m
 
 
@@ -115,26 +121,31 @@ class MarkStep(wiring.Component):
             symbol, out = self.word.symbols[n], self.out.symbols[n]
             com, skp, starts = self.word.com[n], self.word.skp[n], Signal(name=f"starts{n}")
             m.d.comb += [
-                starts.eq(after_com & self.word.starts[n]), out.eq(symbol),
+                starts.eq(after_com & self.word.starts[n]),
+                out.eq(symbol),
                 out.plain.eq(~com & (starts | begun | (~ended & (self.before.training > n)))),
-                self.out.seeded[n].eq(seeded), self.out.count[n].eq(count),
-            ]  # fmt: skip
+                self.out.seeded[n].eq(seeded),
+                self.out.count[n].eq(count),
+            ]
             next_seeded, next_count = Signal(name=f"seeded{n}"), Signal(range(self._symbols + 1), name=f"count{n}")
             next_ended, next_begun = Signal(name=f"ended{n}"), Signal(name=f"begun{n}")
             next_left = Signal(range(_TRAINING), name=f"left{n}")
             m.d.comb += [
                 next_seeded.eq(seeded | com),
                 next_count.eq(Mux(com, 0, Mux(skp, count, count + 1))),
-                next_ended.eq(ended | com | starts), next_begun.eq(~com & (begun | starts)),
+                next_ended.eq(ended | com | starts),
+                next_begun.eq(~com & (begun | starts)),
                 next_left.eq(Mux(starts, _TRAINING - 1 - (self._symbols - 1 - n), left)),
-            ]  # fmt: skip
+            ]
             seeded, count, after_com, ended, begun, left = next_seeded, next_count, com, next_ended, next_begun, next_left
         before, behind = self.before.training, Signal(range(_TRAINING))
         m.d.comb += [
             behind.eq(Mux(before > self._symbols, before - self._symbols, 0)),
-            self.after.training.eq(Mux(begun, left, Mux(ended, 0, behind))), self.after.after_com.eq(after_com),
-            self.out.seeded_after.eq(seeded), self.out.count_after.eq(count),
-        ]  # fmt: skip
+            self.after.training.eq(Mux(begun, left, Mux(ended, 0, behind))),
+            self.after.after_com.eq(after_com),
+            self.out.seeded_after.eq(seeded),
+            self.out.count_after.eq(count),
+        ]
         return m
 
 
@@ -155,10 +166,15 @@ class KeyStep(wiring.Component):
 
     def __init__(self, symbols: int):
         self._symbols = symbols
-        super().__init__({
-            "before": In(_BITS), "marked": In(marked_word(symbols)), "bypass": In(1),
-            "after": Out(_BITS), "out": Out(symbol_word(symbols)),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "before": In(_BITS),
+                "marked": In(marked_word(symbols)),
+                "bypass": In(1),
+                "after": Out(_BITS),
+                "out": Out(symbol_word(symbols)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -217,10 +233,16 @@ class DescrambleStep(wiring.Component):
         m = Module()
         m.submodules.kinds, m.submodules.mark, m.submodules.key = kinds, mark, key = _steps(self._symbols)
         m.d.comb += [
-            kinds.symbols.eq(self.symbols), mark.before.eq(self.before.place), mark.word.eq(kinds.out), self.after.place.eq(mark.after),
-            key.before.eq(self.before.lfsr), key.marked.eq(mark.out), key.bypass.eq(self.bypass),
-            self.after.lfsr.eq(key.after), self.out.eq(key.out),
-        ]  # fmt: skip
+            kinds.symbols.eq(self.symbols),
+            mark.before.eq(self.before.place),
+            mark.word.eq(kinds.out),
+            self.after.place.eq(mark.after),
+            key.before.eq(self.before.lfsr),
+            key.marked.eq(mark.out),
+            key.bypass.eq(self.bypass),
+            self.after.lfsr.eq(key.after),
+            self.out.eq(key.out),
+        ]
         return m
 
 

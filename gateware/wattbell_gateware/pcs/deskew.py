@@ -52,10 +52,17 @@ class Deskew(wiring.Component):
     def __init__(self, lanes: int, symbols: int):
         word = link_word(lanes, symbols)
         self._lanes, self._symbols = lanes, symbols
-        super().__init__({
-            "lanes": In(stream.Signature(word, always_ready=True)), "locked": In(lanes), "active": In(lanes), "reverse": In(1),
-            "out": Out(stream.Signature(word, always_ready=True)), "aligned": Out(1), "delay": Out(data.ArrayLayout(3, lanes)),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "lanes": In(stream.Signature(word, always_ready=True)),
+                "locked": In(lanes),
+                "active": In(lanes),
+                "reverse": In(1),
+                "out": Out(stream.Signature(word, always_ready=True)),
+                "aligned": Out(1),
+                "delay": Out(data.ArrayLayout(3, lanes)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -75,8 +82,10 @@ class Deskew(wiring.Component):
                 m.d.sync += seen.eq(self.lanes.payload[n])
                 for at, symbol in enumerate(self.lanes.payload[n]):
                     control = symbol.k & ~symbol.error
-                    m.d.sync += [coms[at].eq(control & (symbol.data == K.COM)),
-                                 kinds[at].eq((control & (symbol.data == K.SKP)) | symbol.plain)]  # fmt: skip
+                    m.d.sync += [
+                        coms[at].eq(control & (symbol.data == K.COM)),
+                        kinds[at].eq((control & (symbol.data == K.SKP)) | symbol.plain),
+                    ]
 
         # 2: age of each lane's mark at the end of the word, in symbol times
         ages = [Signal(range(_OLD + 1), name=f"age{n}", init=_OLD) for n in range(self._lanes)]
@@ -99,8 +108,12 @@ class Deskew(wiring.Component):
         complete, same, settled = Signal(), Signal(), Signal()
         found = [Signal(range(_OLD + 1), name=f"skew{n}") for n in range(self._lanes)]
         behind, behind_had = [Signal(bits, name=f"behind{n}") for n in range(self._lanes)], Signal()
-        m.d.sync += [behind_had.eq(had), *(later.eq(word) for later, word in zip(behind, words)), settled.eq(complete),
-                     *(skew.eq(late) for skew, late in zip(found, delays))]  # fmt: skip
+        m.d.sync += [
+            behind_had.eq(had),
+            *(later.eq(word) for later, word in zip(behind, words)),
+            settled.eq(complete),
+            *(skew.eq(late) for skew, late in zip(found, delays)),
+        ]
         strikes = Signal(range(_CONFIRM))
         candidates = [Mux(self.active[n], age, _OLD) for n, age in enumerate(ages)]
         while len(candidates) > 1:
@@ -110,7 +123,7 @@ class Deskew(wiring.Component):
             *(late.eq(Mux(self.active[n], ages[n] - youngest, 0)) for n, late in enumerate(delays)),
             complete.eq(had & (marked & self.active).any() & Cat((ages[n] != _OLD) | ~self.active[n] for n in range(self._lanes)).all()),
             same.eq(Cat(late == self.delay[n] for n, late in enumerate(found)).all()),
-        ]  # fmt: skip
+        ]
         with m.If((self.active & ~self.locked).any()):
             m.d.sync += self.aligned.eq(0)
         with m.Elif(settled & Cat(late <= MAX_SKEW for late in found).all()):

@@ -39,12 +39,20 @@ class LaneReceiver(wiring.Component):
 
     def __init__(self, symbols: int):
         self._symbols = symbols
-        super().__init__({
-            "raw": In(stream.Signature(10 * symbols, always_ready=True)), "bypass": In(1), "polarity_set": In(1), "polarity": In(1),
-            "forget": In(1),
-            "out": Out(stream.Signature(symbol_word(symbols), always_ready=True)),
-            "locked": Out(1), "offset": Out(4), "bad": Out(1), "inverted": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "raw": In(stream.Signature(10 * symbols, always_ready=True)),
+                "bypass": In(1),
+                "polarity_set": In(1),
+                "polarity": In(1),
+                "forget": In(1),
+                "out": Out(stream.Signature(symbol_word(symbols), always_ready=True)),
+                "locked": Out(1),
+                "offset": Out(4),
+                "bad": Out(1),
+                "inverted": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -57,11 +65,18 @@ class LaneReceiver(wiring.Component):
         connect(m, decoder.out, descrambler.symbols)
         connect(m, descrambler.out, flipped(self.out))
         m.d.comb += [
-            polarity.symbols.payload.eq(descrambler.out.payload), polarity.symbols.valid.eq(descrambler.out.valid),
-            polarity.set.eq(self.polarity_set), polarity.value.eq(self.polarity),
-            aligner.invert.eq(polarity.invert), aligner.bad_valid.eq(decoder.out.valid), aligner.bad.eq(decoder.bad),
-            descrambler.bypass.eq(self.bypass), aligner.forget.eq(self.forget),
-            self.locked.eq(aligner.locked), self.offset.eq(aligner.offset), self.bad.eq(decoder.out.valid & decoder.bad),
+            polarity.symbols.payload.eq(descrambler.out.payload),
+            polarity.symbols.valid.eq(descrambler.out.valid),
+            polarity.set.eq(self.polarity_set),
+            polarity.value.eq(self.polarity),
+            aligner.invert.eq(polarity.invert),
+            aligner.bad_valid.eq(decoder.out.valid),
+            aligner.bad.eq(decoder.bad),
+            descrambler.bypass.eq(self.bypass),
+            aligner.forget.eq(self.forget),
+            self.locked.eq(aligner.locked),
+            self.offset.eq(aligner.offset),
+            self.bad.eq(decoder.out.valid & decoder.bad),
             self.inverted.eq(polarity.invert),
-        ]  # fmt: skip
+        ]
         return m

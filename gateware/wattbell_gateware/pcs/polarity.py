@@ -33,10 +33,15 @@ class PolarityDetector(wiring.Component):
 
     def __init__(self, symbols: int):
         self._symbols = symbols
-        super().__init__({
-            "symbols": In(stream.Signature(symbol_word(symbols), always_ready=True)), "set": In(1), "value": In(1),
-            "invert": Out(1), "changed": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "symbols": In(stream.Signature(symbol_word(symbols), always_ready=True)),
+                "set": In(1),
+                "value": In(1),
+                "invert": Out(1),
+                "changed": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

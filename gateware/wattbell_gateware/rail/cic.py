@@ -82,8 +82,9 @@ class Decimator(wiring.Component):
             m.d.sync += [
                 phase.eq(Mux(self.decimation == 2, 1, self.decimation - 3)),
                 skip.eq(Mux(self.decimation == 2, 1, 2)),
-                summing.eq(0), stepping.eq(0),
-            ]  # fmt: skip
+                summing.eq(0),
+                stepping.eq(0),
+            ]
         with m.Elif(take_in):
             m.d.sync += take.eq(phase == 0)
             with m.If(phase == 0):
@@ -110,8 +111,9 @@ class Decimator(wiring.Component):
             m.d.sync += current.eq(result)
         m.d.comb += [
             self.valid.eq(Mux(bypass, self.strobe, at_step[7] & full)),
-            self.voltage_out.eq(Mux(bypass, self.voltage, voltage)), self.current_out.eq(Mux(bypass, self.current, current)),
-        ]  # fmt: skip
+            self.voltage_out.eq(Mux(bypass, self.voltage, voltage)),
+            self.current_out.eq(Mux(bypass, self.current, current)),
+        ]
         return m
 
     # The arithmetic wraps modulo 2**60, which is exact because the final result fits (Hogenauer). Of the two registers of a stage
@@ -153,5 +155,5 @@ class Decimator(wiring.Component):
             m.d.comb += [
                 rounded.eq((product + (1 << (_NORMAL - 1))) >> _NORMAL),
                 clipped.eq(Mux(rounded > top - 1, top - 1, Mux(rounded < -top, -top, rounded))),
-            ]  # fmt: skip
+            ]
         return clipped

@@ -132,11 +132,20 @@ class RailPath(wiring.Component):
             m.d.sync += [tick.eq(timer.hand_tick), sampled.eq(ours)]
         m.d.comb += self.converted.eq(channels.valid)
         m.d.comb += [
-            self.conversion[name].eq(value) for name, value in {
-                "tick": tick, "period": active.period * self._tpc, "v": channels.voltage, "i": channels.current,
-                "flags": channels.flags, "v_code": channels.v_code, "i_code": channels.i_code, "f_code": channels.f_code,
-                "guard": channels.guard, "beyond": channels.beyond}.items()
-        ]  # fmt: skip
+            self.conversion[name].eq(value)
+            for name, value in {
+                "tick": tick,
+                "period": active.period * self._tpc,
+                "v": channels.voltage,
+                "i": channels.current,
+                "flags": channels.flags,
+                "v_code": channels.v_code,
+                "i_code": channels.i_code,
+                "f_code": channels.f_code,
+                "guard": channels.guard,
+                "beyond": channels.beyond,
+            }.items()
+        ]
 
         working = Signal()
         m.d.comb += working.eq(~(channels.quiet & accumulator.quiet & decimator.quiet & packer.quiet))

@@ -94,14 +94,22 @@ def _message(vector: int) -> Tlp:
 
 _LAST = _ENTRIES - 1
 SETUP: tuple[Tlp, ...] = (
-    _config(0x10, BAR0), _config(0x14, 0),
-    _register(0x24, 15 << 16 | 15), _register(0x28, ADMIN_SQ), _register(0x2C, 0), _register(0x30, ADMIN_CQ), _register(0x34, 0),
+    _config(0x10, BAR0),
+    _config(0x14, 0),
+    _register(0x24, 15 << 16 | 15),
+    _register(0x28, ADMIN_SQ),
+    _register(0x2C, 0),
+    _register(0x30, ADMIN_CQ),
+    _register(0x34, 0),
     _register(0x14, 4 << 20 | 6 << 16 | 1),
     _doorbell(0, 2),
     _request(_MRD, b"", ADMIN_SQ, up=True, length=32),
     _completion(_sqe(0x05, 0, CQ, _LAST << 16 | 1, 1 << 16 | 3) + _sqe(0x01, 1, SQ, _LAST << 16 | 1, 1 << 16 | 1)),
-    _cqe(ADMIN_CQ, 0, 0, 1), _cqe(ADMIN_CQ + 16, 1, 0, 2), _message(0), _doorbell(1, 2),
-)  # fmt: skip
+    _cqe(ADMIN_CQ, 0, 0, 1),
+    _cqe(ADMIN_CQ + 16, 1, 0, 2),
+    _message(0),
+    _doorbell(1, 2),
+)
 """TLPs of enumeration, controller enable and queue creation."""
 COMMAND: tuple[Tlp, ...] = (
     _doorbell(2),
@@ -111,7 +119,7 @@ COMMAND: tuple[Tlp, ...] = (
     _cqe(CQ, 0, 1, 0, (Patch(92, 4), Patch(80, 4, of=4), Patch(128 + 32, 8, ahead=True), Patch(128 + 64, 8))),
     _message(1),
     _doorbell(3),
-)  # fmt: skip
+)
 """TLPs of command n, the SQ tail doorbell first."""
 
 

@@ -55,10 +55,25 @@ class PatternPlayer(wiring.Component):
 
     def __init__(self):
         tlps = stream.Signature(tlp_beat(_WIDTH), always_ready=True)
-        super().__init__({
-            "now": In(64), "addr": In(7), "wdata": In(32), "we": In(1), "rdata": Out(32), "on": Out(1), "down": Out(tlps), "up": Out(tlps),
-            "perst_n": Out(1), "start": In(1), "v": Out(18), "i": Out(18), "f": Out(18), "busy": Out(1), "quiet": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "now": In(64),
+                "addr": In(7),
+                "wdata": In(32),
+                "we": In(1),
+                "rdata": Out(32),
+                "on": Out(1),
+                "down": Out(tlps),
+                "up": Out(tlps),
+                "perst_n": Out(1),
+                "start": In(1),
+                "v": Out(18),
+                "i": Out(18),
+                "f": Out(18),
+                "busy": Out(1),
+                "quiet": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -128,9 +143,13 @@ class PatternPlayer(wiring.Component):
             m.d.sync += high.eq(0)
         for port, up in ((self.down, 0), (self.up, 1)):
             m.d.comb += [
-                port.valid.eq(shown & (row["up"] == up)), port.p.data.eq(row["data"]), port.p.dws.eq(row["dws"]),
-                port.p.first.eq(row["first"]), port.p.last.eq(row["last"]), port.p.tick.eq(Mux(row["first"], self.now, tick)),
-            ]  # fmt: skip
+                port.valid.eq(shown & (row["up"] == up)),
+                port.p.data.eq(row["data"]),
+                port.p.dws.eq(row["dws"]),
+                port.p.first.eq(row["first"]),
+                port.p.last.eq(row["last"]),
+                port.p.tick.eq(Mux(row["first"], self.now, tick)),
+            ]
 
         with m.If(self.start):
             m.d.sync += in_high.eq(high)

@@ -19,9 +19,15 @@ from .events import event
 __all__ = ["LINK_SET", "LINK_SIDE", "SEEN_AS", "LinkReporter", "LinkSource", "link_port", "link_set"]
 
 SEEN_AS = {
-    State.UNKNOWN: LinkState.UNKNOWN, State.DETECT: LinkState.DETECT, State.POLLING: LinkState.DETECT, State.CONFIG: LinkState.DETECT,
-    State.L0: LinkState.L0, State.L0S: LinkState.L0S, State.L1: LinkState.L1, State.RECOVERY: LinkState.RECOVERY,
-}  # fmt: skip
+    State.UNKNOWN: LinkState.UNKNOWN,
+    State.DETECT: LinkState.DETECT,
+    State.POLLING: LinkState.DETECT,
+    State.CONFIG: LinkState.DETECT,
+    State.L0: LinkState.L0,
+    State.L0S: LinkState.L0S,
+    State.L1: LinkState.L1,
+    State.RECOVERY: LinkState.RECOVERY,
+}
 """Wire format's state for each state of a direction."""
 COUNTERS_AT = sum(field.bits for field in LINK[: [field.name for field in LINK].index(LINK_COUNTERS[0])]) // 32
 """Index of the first counter's word in a LINK record; the other counters follow."""
@@ -44,10 +50,15 @@ def link_port() -> wiring.Signature:
     - ``counter``: number of a counter in LINK_COUNTERS. 21 counters side by side would be 672 wires.
     - ``count``: value of the counter that ``counter`` named in the clock before.
     """
-    return wiring.Signature({
-        "events": In(stream.Signature(LINK_EVENT)), "side": In(LINK_SIDE), "set": Out(LINK_SET),
-        "counter": Out(range(len(LINK_COUNTERS))), "count": In(32),
-    })  # fmt: skip
+    return wiring.Signature(
+        {
+            "events": In(stream.Signature(LINK_EVENT)),
+            "side": In(LINK_SIDE),
+            "set": Out(LINK_SET),
+            "counter": Out(range(len(LINK_COUNTERS))),
+            "count": In(32),
+        }
+    )
 
 
 class LinkReporter(wiring.Component):
@@ -68,9 +79,16 @@ class LinkReporter(wiring.Component):
 
     def __init__(self):
         side = SideSignature({"events": In(stream.Signature(LINK_EVENT)), "acks": Out(ACK_TIMES)})
-        super().__init__({
-            **side.both(), "wanted": In(len(LinkEvent)), "enable": In(1), "o_valid": Out(1), "o_ready": In(1), "o_event": Out(EVENT),
-        })  # fmt: skip
+        super().__init__(
+            {
+                **side.both(),
+                "wanted": In(len(LinkEvent)),
+                "enable": In(1),
+                "o_valid": Out(1),
+                "o_ready": In(1),
+                "o_event": Out(EVENT),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -83,18 +101,23 @@ class LinkReporter(wiring.Component):
         up = ~waiting[0]
         chosen = Signal(LINK_EVENT)
         m.d.comb += [
-            self.o_valid.eq(Cat(waiting).any()), host.ready.eq(~waiting[0] | self.o_ready),
-            drive.ready.eq(~waiting[1] | (self.o_ready & up)), chosen.eq(drive.payload),
-        ]  # fmt: skip
+            self.o_valid.eq(Cat(waiting).any()),
+            host.ready.eq(~waiting[0] | self.o_ready),
+            drive.ready.eq(~waiting[1] | (self.o_ready & up)),
+            chosen.eq(drive.payload),
+        ]
         with m.If(~up):
             m.d.comb += chosen.eq(host.payload)
         self._translate(m, chosen, up)
         for sent, answers, times in ((host, drive, self.down.acks), (drive, host, self.up.acks)):
             m.submodules += (timer := AckTimer())
             m.d.comb += [
-                timer.sent.valid.eq(sent.valid & sent.ready), timer.sent.event.eq(sent.payload),
-                timer.answers.valid.eq(answers.valid & answers.ready), timer.answers.event.eq(answers.payload), times.eq(timer.times),
-            ]  # fmt: skip
+                timer.sent.valid.eq(sent.valid & sent.ready),
+                timer.sent.event.eq(sent.payload),
+                timer.answers.valid.eq(answers.valid & answers.ready),
+                timer.answers.event.eq(answers.payload),
+                times.eq(timer.times),
+            ]
         return m
 
     def _translate(self, m: Module, chosen, up) -> None:
@@ -128,10 +151,14 @@ class LinkReporter(wiring.Component):
             with m.Case(LinkEvent.FLOW_CONTROL_INIT):
                 tell(EventType.DLLP, argument[:8], argument)
             for kind, fate in (
-                (LinkEvent.LOST, TlpFate.GAP), (LinkEvent.RECOVERED, TlpFate.RECOVERED), (LinkEvent.DUPLICATE, TlpFate.DUPLICATE),
-                (LinkEvent.NULLIFIED, TlpFate.NULLIFIED), (LinkEvent.BAD_LCRC, TlpFate.BAD_LCRC),
-                (LinkEvent.BAD_FRAME, TlpFate.BAD_FRAME), (LinkEvent.NO_ROOM, TlpFate.NO_ROOM),
-            ):  # fmt: skip
+                (LinkEvent.LOST, TlpFate.GAP),
+                (LinkEvent.RECOVERED, TlpFate.RECOVERED),
+                (LinkEvent.DUPLICATE, TlpFate.DUPLICATE),
+                (LinkEvent.NULLIFIED, TlpFate.NULLIFIED),
+                (LinkEvent.BAD_LCRC, TlpFate.BAD_LCRC),
+                (LinkEvent.BAD_FRAME, TlpFate.BAD_FRAME),
+                (LinkEvent.NO_ROOM, TlpFate.NO_ROOM),
+            ):
                 with m.Case(kind):
                     tell(EventType.LINK_TLP, argument[:12] | int(fate) << 12, argument[12:23])
             with m.Case(LinkEvent.FAULTS):
@@ -159,10 +186,16 @@ class LinkSource(wiring.Component):
 
     def __init__(self):
         side = SideSignature({"state": In(LINK_SIDE), "acks": In(ACK_TIMES), "count": In(32)})
-        super().__init__({
-            "now": In(64), "request": In(1), **side.both(), "counter": Out(range(len(LINK_COUNTERS))), "read": Out(read_port()),
-            "quiet": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "now": In(64),
+                "request": In(1),
+                **side.both(),
+                "counter": Out(range(len(LINK_COUNTERS))),
+                "read": Out(read_port()),
+                "quiet": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -180,10 +213,15 @@ class LinkSource(wiring.Component):
                     with m.Case(state):
                         m.d.comb += seen.eq(seen_as)
             m.d.comb += [
-                record.direction.eq(number), record.state.eq(seen), record.rate.eq(side.rate),
+                record.direction.eq(number),
+                record.state.eq(seen),
+                record.rate.eq(side.rate),
                 record.lanes.eq(Cat(side.lanes.active, side.lanes.reverse, side.lanes.bypass)),
-                record.acks.eq(kept.acks), record.ack_min.eq(kept.least), record.ack_max.eq(kept.greatest), record.ack_sum.eq(kept.total),
-            ]  # fmt: skip
+                record.acks.eq(kept.acks),
+                record.ack_min.eq(kept.least),
+                record.ack_max.eq(kept.greatest),
+                record.ack_sum.eq(kept.total),
+            ]
             words += [record.as_value().word_select(k, 32) for k in range(LINK_SIZE // 4)]
         read = self.read
         address = read.address[: len(words).bit_length()]
@@ -198,9 +236,12 @@ class LinkSource(wiring.Component):
                 m.d.sync += [counted.eq(0), word.eq(Array(words)[address])]
         m.d.comb += read.data.eq(Mux(counted, Mux(up, self.up.count, self.down.count), word))
         m.d.comb += [
-            read.ready.eq(waiting), read.words.eq(len(words)), read.first_tick.eq(tick), read.dropped.eq(dropped),
+            read.ready.eq(waiting),
+            read.words.eq(len(words)),
+            read.first_tick.eq(tick),
+            read.dropped.eq(dropped),
             self.quiet.eq(~self.request),
-        ]  # fmt: skip
+        ]
         with m.If(read.release):
             m.d.sync += [waiting.eq(0), dropped.eq(0)]
         with m.If(self.request):
@@ -215,9 +256,13 @@ def link_set(m: Module, register, written, target) -> None:
     """Decode a LINK_SET_* register to :data:`LINK_SET`. A write applies the settings with a set bit."""
     lanes = Signal(LANES_IN_USE)
     m.d.comb += [
-        lanes.active.eq(register[4:8]), lanes.reverse.eq(register[8]), lanes.bypass.eq(register[9]), lanes.width.eq(register[10:12]),
-        target.polarity.eq(register[:4]), target.lanes.eq(lanes),
-    ]  # fmt: skip
+        lanes.active.eq(register[4:8]),
+        lanes.reverse.eq(register[8]),
+        lanes.bypass.eq(register[9]),
+        lanes.width.eq(register[10:12]),
+        target.polarity.eq(register[:4]),
+        target.lanes.eq(lanes),
+    ]
     polarity, wires = Signal(), Signal()
     with m.If(written):
         m.d.sync += [polarity.eq(polarity ^ register[12]), wires.eq(wires ^ register[13])]

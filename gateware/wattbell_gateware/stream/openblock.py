@@ -22,8 +22,13 @@ def block_ports() -> dict:
     - ``quiet``, ``deadline``: see docs/architecture.md.
     """
     return {
-        "now": In(64), "flush": In(1), "fill": Out(fill_port()), "idle": Out(1), "quiet": Out(1), "deadline": Out(64),
-    }  # fmt: skip
+        "now": In(64),
+        "flush": In(1),
+        "fill": Out(fill_port()),
+        "idle": Out(1),
+        "quiet": Out(1),
+        "deadline": Out(64),
+    }
 
 
 class OpenBlock:
@@ -69,10 +74,13 @@ class OpenBlock:
         fill = builder.fill
         m.d.comb += [
             builder.deadline.eq(self._open.replicate(64) & self._close_at | ~self._open.replicate(64)),
-            fill.words.eq(self.address), fill.first_tick.eq(self._first_tick), fill.dropped.eq(self.dropped), fill.address.eq(self.address),
+            fill.words.eq(self.address),
+            fill.first_tick.eq(self._first_tick),
+            fill.dropped.eq(self.dropped),
+            fill.address.eq(self.address),
             builder.idle.eq(self._idle & ~valid & ~self._open),
             builder.quiet.eq(self._idle & ~valid & ~self._due & ~(builder.flush & self._open)),
-        ]  # fmt: skip
+        ]
 
     def opening(self, m: Module, then: str, *, begin: list, ends: Value) -> None:
         """Add the states up to `then`, the first state that writes.
@@ -89,9 +97,12 @@ class OpenBlock:
                 m.next = "LOOK"
             with m.Elif(self._valid & self._builder.fill.free):
                 m.d.sync += [
-                    self._open.eq(1), self._first_tick.eq(self._tick), self._close_at.eq(self._builder.now + FLUSH_TICKS),
-                    self.address.eq(0), *begin,
-                ]  # fmt: skip
+                    self._open.eq(1),
+                    self._first_tick.eq(self._tick),
+                    self._close_at.eq(self._builder.now + FLUSH_TICKS),
+                    self.address.eq(0),
+                    *begin,
+                ]
                 m.next = "FIRST" if self._slow else then
         if self._slow:  # the offset is valid in the next clock, and `ends` in the clock after
             with m.State("FIRST"):

@@ -46,12 +46,25 @@ class RecordQueue(wiring.Component):
         if depth & (depth - 1) or words + 3 > BEATS * _WORDS:
             raise ValueError(f"records of {words} words, {depth} of them: at most {BEATS * _WORDS - 3} words, and a power of 2")
         self._words, self._depth = words, depth
-        super().__init__({
-            "i_valid": In(1), "i_tick": In(64), "i_done": In(32), "i_record": In(32 * words), "also": In(3),
-            "o_valid": Out(1), "o_ready": In(1), "o_tick": Out(64), "o_done": Out(32), "o_dropped": Out(32),
-            "o_index": In(range(words + 1)), "o_word": Out(32),
-            "room": Out(1), "lost": Out(1), "empty": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "i_valid": In(1),
+                "i_tick": In(64),
+                "i_done": In(32),
+                "i_record": In(32 * words),
+                "also": In(3),
+                "o_valid": Out(1),
+                "o_ready": In(1),
+                "o_tick": Out(64),
+                "o_done": Out(32),
+                "o_dropped": Out(32),
+                "o_index": In(range(words + 1)),
+                "o_word": Out(32),
+                "room": Out(1),
+                "lost": Out(1),
+                "empty": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -63,10 +76,14 @@ class RecordQueue(wiring.Component):
 
         begins, ends, leaves = Signal(), Signal(), Signal()
         m.d.comb += [
-            self.room.eq((beat == 0) & (taken != self._depth)), begins.eq(self.i_valid & self.room), ends.eq(beat == BEATS - 1),
-            self.lost.eq(self.i_valid & ~self.room), self.empty.eq(taken == 0), leaves.eq(self.o_valid & self.o_ready),
+            self.room.eq((beat == 0) & (taken != self._depth)),
+            begins.eq(self.i_valid & self.room),
+            ends.eq(beat == BEATS - 1),
+            self.lost.eq(self.i_valid & ~self.room),
+            self.empty.eq(taken == 0),
+            leaves.eq(self.o_valid & self.o_ready),
             counted.eq(Mux(begins, 0, dropped) + self.also + self.lost),
-        ]  # fmt: skip
+        ]
         with m.If(self.i_valid | (self.also != 0)):
             m.d.sync += dropped.eq(counted[:32] | counted[32].replicate(32))
         kept = Cat(dropped, self.i_tick, self.i_done, self.i_record[32:])

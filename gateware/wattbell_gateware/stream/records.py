@@ -50,10 +50,16 @@ class RecordBuilder(wiring.Component):
         self._words = record_words
         self._slow = slow
         self._relative = relative
-        super().__init__({
-            **block_ports(), "valid": In(1), "ready": Out(1), "tick": In(64), "dropped": In(32),
-            **({"word": In(32), "index": Out(range(record_words + 1))} if words else {"record": In(32 * record_words)}),
-        })  # fmt: skip
+        super().__init__(
+            {
+                **block_ports(),
+                "valid": In(1),
+                "ready": Out(1),
+                "tick": In(64),
+                "dropped": In(32),
+                **({"word": In(32), "index": Out(range(record_words + 1))} if words else {"record": In(32 * record_words)}),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

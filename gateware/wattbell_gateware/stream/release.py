@@ -30,18 +30,26 @@ class Release(wiring.Component):
 
     def __init__(self, delay: int, *, early: int = 0) -> None:
         self._delay, self._early = delay, early
-        super().__init__({
-            "now": In(64), "waits": In(1), "done": In(32), "taken": In(1), "ripe": Out(1), "deadline": Out(64),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "now": In(64),
+                "waits": In(1),
+                "done": In(32),
+                "taken": In(1),
+                "ripe": Out(1),
+                "deadline": Out(64),
+            }
+        )
 
     def elaborate(self, _platform) -> Module:
         m = Module()
         age, known, reached = Signal(32), Signal(), Signal()
         stays, old = self.waits & ~(self.ripe & self.taken), age >= self._delay - self._early
         m.d.comb += [
-            age.eq(self.now[:32] - self.done), self.ripe.eq(self.waits & reached),
+            age.eq(self.now[:32] - self.done),
+            self.ripe.eq(self.waits & reached),
             self.deadline.eq(Mux(self.waits & ~reached, self.now - age + self._delay, (1 << 64) - 1)),
-        ]  # fmt: skip
+        ]
         if not self._delay:
             m.d.comb += reached.eq(1)
         elif self._early:

@@ -78,9 +78,11 @@ class StatusSource(wiring.Component):
             m.d.sync += [waiting.eq(0), dropped.eq(0)]
         with m.If(due):
             m.d.sync += [
-                pending.eq(0), waiting.eq(1), *(latched[name].eq(self.snapshot[name]) for name, _ in SNAPSHOT),
+                pending.eq(0),
+                waiting.eq(1),
+                *(latched[name].eq(self.snapshot[name]) for name, _ in SNAPSHOT),
                 *(latched[name].eq(self.status[name]) for name in LATE),
-            ]  # fmt: skip
+            ]
         with m.If(self.accepted):
             m.d.sync += [latched.eq(self.status), tick.eq(self.now), pending.eq(1)]
         with m.Elif(self.request):

@@ -217,7 +217,7 @@ class TlpParser(wiring.Component):
             *(header_out[name][lane_bits:].eq(stored(index_bits)) for name in INDEXES),
             *(Value.cast(header_out[name]).eq(stored(HEADER[name].width)) for name in AS_THEY_ARE),
             header_out.tick[TICK_BITS:].eq(Mux(turned, upper_before, tick[TICK_BITS:])),
-        ]  # fmt: skip
+        ]
         with m.If(valid):
             m.d.sync += [
                 header.eq(header_now),

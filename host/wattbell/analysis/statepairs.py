@@ -178,10 +178,18 @@ class _Host:
         known = context.events.filter(pl.col("type").is_in(kinds))["tick"].min()
         reset = context.events.filter(pl.col("type") == kinds[1])["tick"].min()
         return cls(
-            starts, ends, np.maximum.accumulate(ends) if len(ends) else ends, io, requests,
-            requested_state(context.events, io, tuple(sleeping)), _whole(known), apst_enabled(context.capture.commands), _whole(reset),
-            sleeping, {int(one["state"]): float(one.get("entry_latency_s") or 0.0) for one in states},
-        )  # fmt: skip
+            starts,
+            ends,
+            np.maximum.accumulate(ends) if len(ends) else ends,
+            io,
+            requests,
+            requested_state(context.events, io, tuple(sleeping)),
+            _whole(known),
+            apst_enabled(context.capture.commands),
+            _whole(reset),
+            sleeping,
+            {int(one["state"]): float(one.get("entry_latency_s") or 0.0) for one in states},
+        )
 
 
 def _whole(tick: Any) -> int | None:
@@ -282,7 +290,7 @@ def _measured(context: Context, host: _Host, pair: Pair, ticks: tuple[int, int, 
     parts = [context.energy(first, last, lost)[0] for first, last in ((start, cqe), (rest, arrived)) if last > first]
     return RequestedTransition(
         old, new, Figure(taken_s + context.seconds(arrived - rest), u_s, "s", lost), _sum(parts, lost), True, now.mean_w
-    )  # fmt: skip
+    )
 
 
 def _width(level: SteadyLevel, step_w: float, interval_s: float) -> int | None:
@@ -356,9 +364,16 @@ def _pair(pair: Pair, members: Sequence[RequestedTransition]) -> PairFigures:
     longest = replace(known[-1].time, lost=lost)
     joules = [one.energy for one in known if one.energy.value is not None]
     return PairFigures(
-        *pair, len(members), len(known), longest, _quantile(known, 0.5), _quantile(known, 0.999),
-        _mean(joules) if joules else known[-1].energy, known[-1].by_rail, apst_known,
-    )  # fmt: skip
+        *pair,
+        len(members),
+        len(known),
+        longest,
+        _quantile(known, 0.5),
+        _quantile(known, 0.999),
+        _mean(joules) if joules else known[-1].energy,
+        known[-1].by_rail,
+        apst_known,
+    )
 
 
 def _quantile(known: Sequence[RequestedTransition], share: float) -> Figure:

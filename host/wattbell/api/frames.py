@@ -91,9 +91,16 @@ def gaps(capture: Capture, bounds: Bounds) -> pl.DataFrame:
 def phases(found: Sequence[Phase], bounds: Bounds) -> pl.DataFrame:
     """The phases, in order of time."""
     schema = {
-        "number": pl.Int64, "name": pl.String, "kind": pl.String, "t0_s": pl.Float64, "t1_s": pl.Float64, "duration_s": pl.Float64,
-        "first_tick": pl.Int64, "last_tick": pl.Int64, "notes": pl.String,
-    }  # fmt: skip
+        "number": pl.Int64,
+        "name": pl.String,
+        "kind": pl.String,
+        "t0_s": pl.Float64,
+        "t1_s": pl.Float64,
+        "duration_s": pl.Float64,
+        "first_tick": pl.Int64,
+        "last_tick": pl.Int64,
+        "notes": pl.String,
+    }
     rows = []
     for p in found:
         t0_s, t1_s = bounds.seconds(p.first_tick), bounds.seconds(p.last_tick)

@@ -253,8 +253,17 @@ class CaptureWriter:
         """Append rows to a table of docs/capture.md; columns not given are null where nullable, else 0."""
         self._tables[table].add(rows_table(table, columns))
 
-    def add_rail(self, first_tick: int, interval_ticks: int, voltage_v: F32, current_a: F32, *, energy_raw: int = 0,
-                 adc_index: int | None = None, flags: int = 0) -> None:  # fmt: skip
+    def add_rail(
+        self,
+        first_tick: int,
+        interval_ticks: int,
+        voltage_v: F32,
+        current_a: F32,
+        *,
+        energy_raw: int = 0,
+        adc_index: int | None = None,
+        flags: int = 0,
+    ) -> None:
         """Append samples in V and A as one row of ``rail_blocks`` (at most 65535 samples) and to the waveform.
 
         energy_raw: up to 96 bits

@@ -235,8 +235,12 @@ def why_not(option: str, kinds: Kinds, shown: Sequence[str], given: Iterable[str
     boxes = _merged(RUN[option])
     what = "this" if kinds.work in (WorkKind.command, WorkKind.conformance) else kinds.name
     if len(boxes) > 1:
-        places = any_of(f"{works_words(box.works)} on {_benches(box.benches, kinds.bench)}" if box.works != ANY_WORK else
-                         _benches(box.benches, kinds.bench) for box in boxes)  # fmt: skip
+        places = any_of(
+            f"{works_words(box.works)} on {_benches(box.benches, kinds.bench)}"
+            if box.works != ANY_WORK
+            else _benches(box.benches, kinds.bench)
+            for box in boxes
+        )
         is_ = f"{what} is {kinds.work}, on {kinds.bench}"
     else:
         places = _place(boxes[0], kinds)
@@ -304,17 +308,21 @@ APART = (
     Apart("check", "--repair", "--seal", "--repair mends what is damaged, --seal accepts it as it is; give one of them."),
     Apart("info", "--rig", "CAPTURE", "--rig asks a rig about itself, and a capture says which rig recorded it. Give one of them."),
     Apart(
-        "calibrate", "--prompt", "--dwell",
+        "calibrate",
+        "--prompt",
+        "--dwell",
         "--prompt asks before each point, --dwell has a source step by itself: give one of them.",
     ),
     Apart(
-        "calibrate", "--source-ppm", "--reference-uncertainty",
+        "calibrate",
+        "--source-ppm",
+        "--reference-uncertainty",
         "--source-ppm is of the source, and --reference-uncertainty of the meters that are believed in its place: give one of them.",
     ),
     Apart("calibrate", "--keep/--no-keep", "--store/--no-store", "--store is the former name of --keep: give one of them."),
     Apart("sim start", "--rig", "--serial", "--serial is the former name of --rig: give one of them."),
     Apart("sim replay", "--qemu-log", "--bus-trace", "Give one of --qemu-log LOG and --bus-trace FILE."),
-)  # fmt: skip
+)
 _POINTS = "{option} is of the points that are read, and there is none: add --point VOLTS,AMPERES or --prompt, or leave it out."
 _CLOCKS = "{option} places work on the clock of the rail, and no work is imported: add --fio or --trace, or leave it out."
 NEEDS = (
@@ -330,7 +338,7 @@ NEEDS = (
         Needs("calibrate", option, ("--point", "--prompt"), _POINTS)
         for option in ("--seconds", "--settle", "--dwell", "--source-ppm", "--source-offset", "--reference-uncertainty", "--zero")
     ),
-)  # fmt: skip
+)
 
 
 # -- a call -----------------------------------------------------------------------------------------------------------

@@ -121,9 +121,13 @@ def calibrate(
         unit, nominal = "V" if name == "voltage" else "A", nominal_of[name]
         gain = (channel.line.scale / nominal - 1) * 100
         shown.add_row(
-            name, f"{channel.line.offset:.2f}", percent(gain / 100, 4, sign=True), f"{channel.residual.gain * 100:.4f} %",
-            output.si(channel.residual.offset, unit), f"{channel.registers.offset}, {channel.registers.gain}",
-        )  # fmt: skip
+            name,
+            f"{channel.line.offset:.2f}",
+            percent(gain / 100, 4, sign=True),
+            f"{channel.residual.gain * 100:.4f} %",
+            output.si(channel.residual.offset, unit),
+            f"{channel.registers.offset}, {channel.registers.gain}",
+        )
     if found:
         output.out.print(shown)
     output.say(f"Rig {serial} is calibrated{', and keeps it' if store else ' until it is switched off'}.")

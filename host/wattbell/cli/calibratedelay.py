@@ -19,8 +19,12 @@ def calibrate_delays(rig: Rig, store: bool, source: bool) -> dict[str, PathDelay
 
     if source:
         output.hear_ctrl_c()
-        typer.confirm("Take the source off the connector and leave it empty; the rig's own 3.3 V must be on. Ready?", default=True,
-                      abort=True, err=True)  # fmt: skip
+        typer.confirm(
+            "Take the source off the connector and leave it empty; the rig's own 3.3 V must be on. Ready?",
+            default=True,
+            abort=True,
+            err=True,
+        )
     return pulses.calibrate_delays(rig, _ask_empty, store)
 
 
@@ -42,8 +46,11 @@ def to_json(found: dict[str, PathDelay]) -> dict[str, dict[str, float]]:
     """Return the delays as plain values, by path."""
     return {
         name: {
-            "delay_s": path.delay_s, "u_s": path.u_s, "edges": path.on.edges + path.off.edges,
-            "on_s": path.on.delay_s, "off_s": path.off.delay_s,
+            "delay_s": path.delay_s,
+            "u_s": path.u_s,
+            "edges": path.on.edges + path.off.edges,
+            "on_s": path.on.delay_s,
+            "off_s": path.off.delay_s,
         }
         for name, path in found.items()
-    }  # fmt: skip
+    }

@@ -173,8 +173,8 @@ def export_csv(
 ) -> None:
     """Write commands, rail, events and figures as CSV files.
 
-      wattbell export csv capture --out csv/ --rail-every 100
-    """  # fmt: skip
+    wattbell export csv capture --out csv/ --rail-every 100
+    """
     from ..export import export_csv as write
     from ..measure.encode import tree_json
 
@@ -342,10 +342,10 @@ def export_as(
 def sigrok_decoders() -> None:
     """Print the folder of the decoders wattbell and nvme, for sigrok-cli and PulseView.
 
-      export SIGROKDECODE_DIR=$(wattbell sigrok-decoders)
+    export SIGROKDECODE_DIR=$(wattbell sigrok-decoders)
 
-      sigrok-cli -i capture.sr -P nvme:doorbell=DOORBELL:cqe=CQE:fetch=FETCH:data=DATA:busy=BUSY:origin0=ORIGIN0:...:origin5=ORIGIN5
-    """  # fmt: skip
+    sigrok-cli -i capture.sr -P nvme:doorbell=DOORBELL:cqe=CQE:fetch=FETCH:data=DATA:busy=BUSY:origin0=ORIGIN0:...:origin5=ORIGIN5
+    """
     from ..export.sigrok import DECODERS
 
     typer.echo(DECODERS)

@@ -277,11 +277,20 @@ def _figures(runs: Sequence[Run]) -> list[JsonObject]:
             "origin": run.origin.value,
             "lost": run.lost,
             "scores": [
-                {"test": t.test, "condition": t.condition, "name": s.name, "reading": s.reading, "unit": s.unit,
-                 "value": s.value.value, "u": s.value.u, "n_lost": s.value.lost}
-                for t in run.tests for s in t.scores
+                {
+                    "test": t.test,
+                    "condition": t.condition,
+                    "name": s.name,
+                    "reading": s.reading,
+                    "unit": s.unit,
+                    "value": s.value.value,
+                    "u": s.value.u,
+                    "n_lost": s.value.lost,
+                }
+                for t in run.tests
+                for s in t.scores
             ],
             "energy": run.document.get("energy"),
         }
         for run in runs
-    ]  # fmt: skip
+    ]

@@ -94,9 +94,16 @@ def import_(
     defaults = frozenset(field for name, field in fields.items() if not applies.is_given(context, name))
     options = WaveformOptions(rail, _volts(volts), _columns(column or []), interval, defaults)
     order = ImportOrder(
-        files, options, format, fio or [], trace or [], identify or [], _align(align, align_u, offset),
-        parse_accuracy(accuracy) if accuracy else {}, lba_size,
-    )  # fmt: skip
+        files,
+        options,
+        format,
+        fio or [],
+        trace or [],
+        identify or [],
+        _align(align, align_u, offset),
+        parse_accuracy(accuracy) if accuracy else {},
+        lba_size,
+    )
     with output.spinner("importing") as say:
         done = import_files(order, out, overwrite=force, say=say)
     for aligned in done.alignments:

@@ -25,10 +25,10 @@ def info(
 ) -> None:
     """Describe a capture, or the rig.
 
-      wattbell info capture
+    wattbell info capture
 
-      wattbell info --rig WB0001
-    """  # fmt: skip
+    wattbell info --rig WB0001
+    """
     if capture is None:
         _rig(rig, json)
     else:

@@ -173,12 +173,12 @@ def requirements(
 ) -> None:
     """List the requirements that `wattbell judge` knows, or explain one.
 
-      wattbell requirements
+    wattbell requirements
 
-      wattbell requirements ocp
+    wattbell requirements ocp
 
-      wattbell requirements ocp/PCM-1
-    """  # fmt: skip
+    wattbell requirements ocp/PCM-1
+    """
     import msgspec
 
     from ..nearest import did_you_mean

@@ -65,12 +65,12 @@ def start(
 ) -> None:
     """Start a virtual rig on a bus trace and keep it until Ctrl-C; record it from another terminal.
 
-      wattbell sim start --trace run.wbt --rig BENCH1
+    wattbell sim start --trace run.wbt --rig BENCH1
 
-      wattbell record --rig BENCH1 --out capture
+    wattbell record --rig BENCH1 --out capture
 
-      wattbell sim start --trace run.wbt --eeprom bench1.eeprom
-    """  # fmt: skip
+    wattbell sim start --trace run.wbt --eeprom bench1.eeprom
+    """
     from ..virtual import simulator
     from ..virtual.replay import playable_header, rig_options
 

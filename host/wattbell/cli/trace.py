@@ -33,8 +33,8 @@ def make(
 ) -> None:
     """Generate a trace with the published statistics of an ATSB trace. It is a stand-in, not that trace.
 
-      wattbell trace make heavy --scale 0.1 --out heavy-like.iolog
-    """  # fmt: skip
+    wattbell trace make heavy --scale 0.1 --out heavy-like.iolog
+    """
     from ..suites.traces.generate import make_trace
 
     _refuse(out, force)
@@ -51,10 +51,10 @@ def convert(
 ) -> None:
     """Convert the text of blkparse to fio's iolog.
 
-      blktrace -d /dev/nvme0n1 -w 60; blkparse -i nvme0n1 > trace.txt
+    blktrace -d /dev/nvme0n1 -w 60; blkparse -i nvme0n1 > trace.txt
 
-      wattbell trace convert trace.txt --out mine.iolog
-    """  # fmt: skip
+    wattbell trace convert trace.txt --out mine.iolog
+    """
     from ..hostlog.iolog import write_iolog
     from ..suites.traces.blkparse import read_blkparse
 
@@ -71,8 +71,8 @@ def show(
 ) -> None:
     """Counts, bytes, block sizes, depths and sequential share of a trace.
 
-      wattbell trace show mine.iolog
-    """  # fmt: skip
+    wattbell trace show mine.iolog
+    """
     from ..analysis.names import size_text
     from ..hostlog.iolog import read_iolog
     from ..suites.traces.statistics import statistics

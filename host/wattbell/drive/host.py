@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 POLICIES = "devices/system/cpu/cpufreq"
-_MATTERS = re.compile(r"(nvme(_core)?\.|pcie_|pci=|intel_idle\.|intel_pstate|amd_pstate|processor\.max_cstate|idle=|isolcpus|nohz_full|"
-                      r"rcu_nocbs|irqaffinity|iommu|intel_iommu|amd_iommu|mitigations|maxcpus|nosmt)")  # fmt: skip
+_MATTERS = re.compile(
+    r"(nvme(_core)?\.|pcie_|pci=|intel_idle\.|intel_pstate|amd_pstate|processor\.max_cstate|idle=|isolcpus|nohz_full|"
+    r"rcu_nocbs|irqaffinity|iommu|intel_iommu|amd_iommu|mitigations|maxcpus|nosmt)"
+)
 """Options of the kernel that change how fast commands come back, or how deep drive and link may sleep."""
 
 

@@ -24,8 +24,14 @@ _EXPRESS, _L1PM = 0x10, 0x1E
 _CAPABILITIES, _DEVICE_CAPABILITIES, _DEVICE_CONTROL, _LINK_CAPABILITIES = 0x02, 0x04, 0x08, 0x0C
 _LINK_CONTROL, _LINK_STATUS, _LINK_CONTROL_2 = 0x10, 0x12, 0x30
 _SUBSTATES_OFFERED, _SUBSTATES_ENABLED = 0x04, 0x08
-_KINDS = {0: "endpoint", 1: "legacy endpoint", 4: "root port", 5: "switch, upstream port", 6: "switch, downstream port",
-          9: "integrated endpoint"}  # fmt: skip
+_KINDS = {
+    0: "endpoint",
+    1: "legacy endpoint",
+    4: "root port",
+    5: "switch, upstream port",
+    6: "switch, downstream port",
+    9: "integrated endpoint",
+}
 """Device/Port Type."""
 _INTEGRATED = 9
 _ASPM = {0: "off", 1: "L0s", 2: "L1", 3: "L0s, L1"}

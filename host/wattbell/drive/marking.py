@@ -57,9 +57,14 @@ def words(marking: Marking, device: Device, value: int) -> Sequence[str]:
     if marking.opcode == _GET:
         return ("get-feature", device.character_device, "-f", hex(marking.selector), f"--cdw11={value:#x}")
     return (
-        "admin-passthru", device.character_device, f"--opcode={marking.opcode:#x}", f"--cdw10={marking.selector:#x}",
-        f"--cdw11={value:#x}", f"--data-len={_IDENTIFY_BYTES}", "--read",
-    )  # fmt: skip
+        "admin-passthru",
+        device.character_device,
+        f"--opcode={marking.opcode:#x}",
+        f"--cdw10={marking.selector:#x}",
+        f"--cdw11={value:#x}",
+        f"--data-len={_IDENTIFY_BYTES}",
+        "--read",
+    )
 
 
 def choose(device: Device, tools: Tools, sys: Path = Path("/sys")) -> tuple[Marking, str]:

@@ -30,9 +30,14 @@ def replay_job(files: Path, results: Path, trace: str, step: Step, capacity_byte
     cut = results / f"{source.stem}-cut.iolog"
     write_iolog(cut, entries.with_columns(pause.cum_sum().alias("t_us")))
     lines = [
-        "[replay]", "ioengine=libaio", "direct=1", f"iodepth={step.trace_iodepth or DEPTH}",
-        f"read_iolog={cut.name}", "replay_redirect=${WATTBELL_DRIVE}", "",
-    ]  # fmt: skip
+        "[replay]",
+        "ioengine=libaio",
+        "direct=1",
+        f"iodepth={step.trace_iodepth or DEPTH}",
+        f"read_iolog={cut.name}",
+        "replay_redirect=${WATTBELL_DRIVE}",
+        "",
+    ]
     job = results / "replay.fio"
     job.write_text("\n".join(lines), encoding="utf-8")
     return str(job)

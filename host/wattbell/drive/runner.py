@@ -281,9 +281,14 @@ class Runner:
         _LOG.info("%s", shlex.join(command))
         environment = {**os.environ, "WATTBELL_DRIVE": self.device.path}
         process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            cwd=self.results, start_new_session=True,
-        )  # fmt: skip
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=self.results,
+            start_new_session=True,
+        )
         try:
             said = self._said_by(process)
         except BaseException:  # Ctrl-C too: fio must not go on writing to a drive that nobody watches
@@ -310,10 +315,18 @@ class Runner:
         size = span // (1 << 20) << 20 or span
         text = "\n".join(
             [
-                "[fill]", "filename=${WATTBELL_DRIVE}", "ioengine=libaio", "direct=1", "rw=write", "refill_buffers=1",
-                f"bs={fill.bs}", f"iodepth={FILL_DEPTH}", f"size={size}", "",
+                "[fill]",
+                "filename=${WATTBELL_DRIVE}",
+                "ioengine=libaio",
+                "direct=1",
+                "rw=write",
+                "refill_buffers=1",
+                f"bs={fill.bs}",
+                f"iodepth={FILL_DEPTH}",
+                f"size={size}",
+                "",
             ]
-        )  # fmt: skip
+        )
         path = self.results / "fill.fio"
         path.write_text(text, encoding="utf-8")
         return str(path)

@@ -61,7 +61,7 @@ def parse(said: str, at_ns: int, phases: int, during: bool = False) -> HealthRea
     sensors = [c for k in range(1, 9) if (c := _celsius(log.get(f"temperature_sensor_{k}"))) is not None]
     return HealthReading(
         at_ns=at_ns, phases=phases, during=during, temperature_c=_celsius(log["temperature"]), sensors_c=tuple(sensors), **found
-    )  # fmt: skip
+    )
 
 
 def _first(log: dict[str, Any], names: tuple[str, ...]) -> int | None:

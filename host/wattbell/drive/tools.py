@@ -66,7 +66,7 @@ class Tools:
         try:
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-            )  # fmt: skip
+            )
         except OSError as error:
             raise DriveError(f"{command[0]} cannot be started ({error.strerror}).") from None
         finally:

@@ -314,8 +314,11 @@ class _Columns:
 
 
 _UNIT_OF = {"time": "s", "current": "A", "voltage": "V", "power": "W"}
-_HOLDS = {"current": re.compile(r"\b(curr|current)\b", re.IGNORECASE), "voltage": re.compile(r"\b(volt|voltage)\b", re.IGNORECASE),
-          "power": re.compile(r"\b(power|watt)\b", re.IGNORECASE)}  # fmt: skip
+_HOLDS = {
+    "current": re.compile(r"\b(curr|current)\b", re.IGNORECASE),
+    "voltage": re.compile(r"\b(volt|voltage)\b", re.IGNORECASE),
+    "power": re.compile(r"\b(power|watt)\b", re.IGNORECASE),
+}
 
 
 def _holds(name: str, role: str) -> bool:

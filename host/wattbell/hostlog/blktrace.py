@@ -33,10 +33,21 @@ from .block import COMPLETE, ISSUE, REQUEUE, SECTOR, Request, RequestPairing
 from .target import Target
 
 INSTANT_U_NS = 1_000
-RECORD = np.dtype([
-    ("magic", "u4"), ("sequence", "u4"), ("time", "u8"), ("sector", "u8"), ("bytes", "u4"), ("action", "u4"), ("pid", "u4"),
-    ("device", "u4"), ("cpu", "u4"), ("error", "u2"), ("pdu_len", "u2"),
-])  # fmt: skip
+RECORD = np.dtype(
+    [
+        ("magic", "u4"),
+        ("sequence", "u4"),
+        ("time", "u8"),
+        ("sector", "u8"),
+        ("bytes", "u4"),
+        ("action", "u4"),
+        ("pid", "u4"),
+        ("device", "u4"),
+        ("cpu", "u4"),
+        ("error", "u2"),
+        ("pdu_len", "u2"),
+    ]
+)
 _MAGIC = 0x65617400
 _ACTIONS = {6: REQUEUE, 7: ISSUE, 8: COMPLETE}
 _READ, _WRITE, _FLUSH, _PASSTHROUGH, _NOTIFY, _DISCARD = 1 << 0, 1 << 1, 1 << 2, 1 << 9, 1 << 10, 1 << 13

@@ -171,9 +171,15 @@ class PageReader:
             return Events(*common, cid, none.astype(np.uint8), none, none.astype(np.uint64), none, value("status").astype(np.uint16), disk)
         lba = value("cdw10").astype(np.uint64) | (value("cdw10", 4).astype(np.uint64) << np.uint64(32))
         return Events(
-            *common, cid, value("opcode").astype(np.uint8), value("nsid").astype(np.uint32), lba, value("cdw10", 8).astype(np.uint32),
-            none.astype(np.uint16), disk,
-        )  # fmt: skip
+            *common,
+            cid,
+            value("opcode").astype(np.uint8),
+            value("nsid").astype(np.uint32),
+            lba,
+            value("cdw10", 8).astype(np.uint32),
+            none.astype(np.uint16),
+            disk,
+        )
 
     def _missing(self, cpu: int, pages: U8, commit: Int64, end: Int64, at: Int64, ns: Int64, stamp: Int64) -> list[OverwrittenEvents]:
         page_of = at // self.page_bytes

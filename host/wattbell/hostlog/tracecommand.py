@@ -45,14 +45,31 @@ _NUMBER = re.compile(r"0x[0-9a-f]{1,16}|\d{1,20}")
 _LIMITS = {"controller": 1 << 16, "qid": 1 << 16, "cmdid": 1 << 16, "nsid": 1 << 32, "status": 1 << 16, "opcode": 1 << 8}
 _KNOWN = {"disk", "ctrl_id", "qid", "cmdid", "cid", "nsid", "flags", "meta", "metadata", "res", "result", "retries", "status", "fctype"}
 _ABBREVIATED = {
-    "write_uncor": "write_uncorrectable", "resv_register": "reservation_register", "resv_report": "reservation_report",
-    "resv_acquire": "reservation_acquire", "resv_release": "reservation_release", "zone_mgmt_send": "zone_management_send",
-    "zone_mgmt_recv": "zone_management_receive", "delete_sq": "delete_io_sq", "create_sq": "create_io_sq", "delete_cq": "delete_io_cq",
-    "create_cq": "create_io_cq", "abort_cmd": "abort", "async_event": "async_event_request", "ns_mgmt": "namespace_management",
-    "activate_fw": "firmware_commit", "download_fw": "firmware_download", "dev_self_test": "device_self_test",
-    "ns_attach": "namespace_attachment", "directive_recv": "directive_receive", "virtual_mgmt": "virtualization_management",
-    "nvme_mi_recv": "nvme_mi_receive", "dbbuf": "doorbell_buffer_config", "security_recv": "security_receive", "sanitize_nvm": "sanitize",
-}  # fmt: skip
+    "write_uncor": "write_uncorrectable",
+    "resv_register": "reservation_register",
+    "resv_report": "reservation_report",
+    "resv_acquire": "reservation_acquire",
+    "resv_release": "reservation_release",
+    "zone_mgmt_send": "zone_management_send",
+    "zone_mgmt_recv": "zone_management_receive",
+    "delete_sq": "delete_io_sq",
+    "create_sq": "create_io_sq",
+    "delete_cq": "delete_io_cq",
+    "create_cq": "create_io_cq",
+    "abort_cmd": "abort",
+    "async_event": "async_event_request",
+    "ns_mgmt": "namespace_management",
+    "activate_fw": "firmware_commit",
+    "download_fw": "firmware_download",
+    "dev_self_test": "device_self_test",
+    "ns_attach": "namespace_attachment",
+    "directive_recv": "directive_receive",
+    "virtual_mgmt": "virtualization_management",
+    "nvme_mi_recv": "nvme_mi_receive",
+    "dbbuf": "doorbell_buffer_config",
+    "security_recv": "security_receive",
+    "sanitize_nvm": "sanitize",
+}
 """Names of the kernel (include/linux/nvme.h) that are not the specification's."""
 _CODES = {("nvme_cmd_", op.name): op.code for op in IO} | {("nvme_admin_", op.name): op.code for op in ADMIN}
 UNKNOWN_OPCODE = 0xFF

@@ -10,9 +10,16 @@ from ..formats.ranges import LeftOut
 
 
 def believed(
-    first_tick: int, interval_ticks: int, voltage_v: F32, current_a: F32, left_out: LeftOut, *, stated_volts: bool = False, flags: int = 0,
+    first_tick: int,
+    interval_ticks: int,
+    voltage_v: F32,
+    current_a: F32,
+    left_out: LeftOut,
+    *,
+    stated_volts: bool = False,
+    flags: int = 0,
     ranges: Ranges | None = None,
-) -> list[Samples]:  # fmt: skip
+) -> list[Samples]:
     """Blocks of consecutive samples from `first_tick` on, one for each run of believable ones; none where there are none. Arguments as of
     :func:`~..capture.source.blocks`; ``stated_volts``: the voltage is the user's, and is not judged. ``ranges`` go with the first block."""
     inside = left_out.add(voltage_v, current_a, stated_volts=stated_volts)

@@ -303,9 +303,15 @@ class Ppk2(ArrivingMeter[bytes]):
         volts = np.full(count, self._volts, np.float32)
         self._waiting += [] if changes is None else [changes]
         made = believed(
-            first_tick, _INTERVAL_NS, volts, run.amperes[:count].astype(np.float32), self._left_out, stated_volts=True, flags=flags,
+            first_tick,
+            _INTERVAL_NS,
+            volts,
+            run.amperes[:count].astype(np.float32),
+            self._left_out,
+            stated_volts=True,
+            flags=flags,
             ranges=_all_of(self._waiting),
-        )  # fmt: skip
+        )
         if made:
             self._waiting = []
             self._out += made

@@ -175,8 +175,9 @@ class Quarch(ArrivingMeter[str]):
         off = np.abs(at_ns - index * interval).max()
         steps = np.diff(index, prepend=self._last)
         if off > interval / 4 or (steps < 1).any():
-            raise RigError(f"{self._what} changed its rate while it measured (stripes at {rows[0, 0]:.0f}...); begin again. "
-                           "What it had sent is kept.")  # fmt: skip
+            raise RigError(
+                f"{self._what} changed its rate while it measured (stripes at {rows[0, 0]:.0f}...); begin again. What it had sent is kept."
+            )
         self._last = int(index[-1])
         taken = WaveformPiece(index, (rows[:, volts] * volt).astype(np.float32), (rows[:, amperes] * ampere).astype(np.float32))
         made = samples(believable(taken, self._left_out, stated_volts=False), interval)

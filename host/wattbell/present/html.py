@@ -58,11 +58,15 @@ def page(package: str, template: str, styles: Sequence[str], scripts: Sequence[s
     here, plotting = files(package), files("uplot") / "static"
     # an escaped "<" can neither end the script element nor open a comment in it
     constants = [json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c") for value in data.values()]
-    text = _environment(package).get_template(template).render(
-        style=Markup("".join(file.read_text("utf-8") for file in (plotting / "uPlot.min.css", *(here / style for style in styles)))),
-        library=Markup(plotting.joinpath("uPlot.iife.js").read_text("utf-8").replace("</script", "<\\/script")),
-        data=Markup("".join(f"const {name}={value};\n" for name, value in zip(data, constants, strict=True))),
-        code=Markup("".join(here.joinpath(script).read_text("utf-8") for script in scripts)),
-        **context,
-    )  # fmt: skip
+    text = (
+        _environment(package)
+        .get_template(template)
+        .render(
+            style=Markup("".join(file.read_text("utf-8") for file in (plotting / "uPlot.min.css", *(here / style for style in styles)))),
+            library=Markup(plotting.joinpath("uPlot.iife.js").read_text("utf-8").replace("</script", "<\\/script")),
+            data=Markup("".join(f"const {name}={value};\n" for name, value in zip(data, constants, strict=True))),
+            code=Markup("".join(here.joinpath(script).read_text("utf-8") for script in scripts)),
+            **context,
+        )
+    )
     return printable(text)

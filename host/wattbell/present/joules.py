@@ -52,9 +52,15 @@ def stacked(label: str, shares: EnergyShares) -> Bar:
 
 
 SHARE_COLUMNS = (
-    Column("all", "J"), Column("unexplained"), Column("idle", leaves=7), Column("reads", leaves=6), Column("writes", leaves=5),
-    Column("mixed, other", short="mixed", leaves=4), Column("after the end", short="after", leaves=1), Column("put off", leaves=2),
-)  # fmt: skip
+    Column("all", "J"),
+    Column("unexplained"),
+    Column("idle", leaves=7),
+    Column("reads", leaves=6),
+    Column("writes", leaves=5),
+    Column("mixed, other", short="mixed", leaves=4),
+    Column("after the end", short="after", leaves=1),
+    Column("put off", leaves=2),
+)
 SHARES_EXPLAINED = (
     "Idle: what the drive draws at operational idle, less where it slept. Reads, writes: what their commands cost; mixed, other: "
     "classes that are not told apart, and other commands. After the end: of these, what was drawn behind the phase's end. Put off: "

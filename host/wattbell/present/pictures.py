@@ -124,8 +124,7 @@ def _line(axes: Any, line: Curve) -> None:
         style |= {"drawstyle": "steps-mid", "linewidth": 1.0}
     axes.plot(line.x, line.y, **style)
     if line.u and any(line.u):
-        axes.errorbar(line.x, line.y, yerr=[u or 0.0 for u in line.u], fmt="none", ecolor=line.colour, elinewidth=0.9,
-                      capsize=2)  # fmt: skip
+        axes.errorbar(line.x, line.y, yerr=[u or 0.0 for u in line.u], fmt="none", ecolor=line.colour, elinewidth=0.9, capsize=2)
 
 
 def _panel(axes: Any, panel: Panel) -> None:
@@ -140,8 +139,16 @@ def _panel(axes: Any, panel: Panel) -> None:
     _axis(axes, "x", panel.x, panel.x_span)
     _axis(axes, "y", panel.y, panel.y_span)
     for k, mark in enumerate(panel.marks):
-        axes.annotate(mark.label, (mark.x, 0.97 - 0.07 * k), xycoords=("data", "axes fraction"), xytext=(5, 0),
-                      textcoords="offset points", fontsize=8, color=mark.colour, va="top")  # fmt: skip
+        axes.annotate(
+            mark.label,
+            (mark.x, 0.97 - 0.07 * k),
+            xycoords=("data", "axes fraction"),
+            xytext=(5, 0),
+            textcoords="offset points",
+            fontsize=8,
+            color=mark.colour,
+            va="top",
+        )
     if panel.title:
         axes.set_title(panel.title, fontsize=9, loc="left", color=INK)
     if panel.legend and len(panel.lines) > 1:

@@ -35,9 +35,13 @@ def table(found: Verdicts, files: Sequence[RequirementFile]) -> Table:
             limit = _limit(row) if len(scopes) < 2 else NOTHING
             rows.append([row.id, ", ".join(scopes) or NOTHING, limit, _figure(row.measured), _verdict(row.verdict), muted(why)])
     columns = (
-        text_column("requirement", whole=True), text_column("scope", whole=True), Column("limit"), Column("measured"),
-        text_column("verdict", whole=True), text_column("why", leaves=1),
-    )  # fmt: skip
+        text_column("requirement", whole=True),
+        text_column("scope", whole=True),
+        Column("limit"),
+        Column("measured"),
+        text_column("verdict", whole=True),
+        text_column("why", leaves=1),
+    )
     rules = dict.fromkeys(row.rule for row in found.rows)
     counts = ", ".join(f"{n} {verdict}" for verdict, n in found.counts.items())
     note = f"{counts}. Decision rule: {'; '.join(rules)}. Informative requirements do not count for the exit code."
@@ -91,12 +95,26 @@ def _text(cell: Cell | str) -> str:
 def verdict_json(row: JudgedRow) -> JsonObject:
     """Return a row as JSON, with its unit, limit and decision rule."""
     return {
-        "file": row.file, "id": row.requirement.id, "clause": row.requirement.clause, "revision": row.revision, "scope": row.scope,
-        "severity": row.severity, "measurand": row.requirement.measurand, "unit": row.requirement.unit, "side": row.requirement.side,
-        "limit": row.limit.value, "limit_u": row.limit.u, "limit_as": row.limit_text, "measured": quantity_json(row.measured),
-        "verdict": row.verdict, "why": row.why, "remark": row.remark, "conditions": list(row.requirement.conditions), "rule": row.rule,
+        "file": row.file,
+        "id": row.requirement.id,
+        "clause": row.requirement.clause,
+        "revision": row.revision,
+        "scope": row.scope,
+        "severity": row.severity,
+        "measurand": row.requirement.measurand,
+        "unit": row.requirement.unit,
+        "side": row.requirement.side,
+        "limit": row.limit.value,
+        "limit_u": row.limit.u,
+        "limit_as": row.limit_text,
+        "measured": quantity_json(row.measured),
+        "verdict": row.verdict,
+        "why": row.why,
+        "remark": row.remark,
+        "conditions": list(row.requirement.conditions),
+        "rule": row.rule,
         "sources": list(row.sources),
-    }  # fmt: skip
+    }
 
 
 def to_json(found: Sequence[Verdicts], code: int) -> JsonObject:
@@ -123,9 +141,12 @@ def listing(files: Sequence[RequirementFile]) -> Table:
         [f"{file.name}/{one.id}", one.title, muted(one.clause), limit_text(one), _how(one)] for file in files for one in file.requirement
     ]
     columns = (
-        text_column("requirement", whole=True), text_column("title"), text_column("clause", leaves=1), text_column("limit", leaves=2),
+        text_column("requirement", whole=True),
+        text_column("title"),
+        text_column("clause", leaves=1),
+        text_column("limit", leaves=2),
         text_column("measured as"),
-    )  # fmt: skip
+    )
     return Table("Requirements", columns, rows, note=", ".join(f"{file.name}: {file.source}" for file in files))
 
 
@@ -144,9 +165,11 @@ def work_table(work: RequiredWork, seconds: Mapping[str, float]) -> Table:
         why = "left out (--tests)" if need.tests else f"no work: {need.why}"
         rows.append([need.id, one.measurand or NOTHING, ", ".join(asked) or NOTHING, ", ".join(run) or muted(why)])
     columns = (
-        text_column("requirement", whole=True), text_column("measurand", whole=True), text_column("asks", whole=True, leaves=1),
+        text_column("requirement", whole=True),
+        text_column("measurand", whole=True),
+        text_column("asks", whole=True, leaves=1),
         text_column("work"),
-    )  # fmt: skip
+    )
     parts = ", ".join(f"{test.id} {_about(seconds[test.id])}" for test in work.suite.tests if test.id in seconds)
     return Table("Work for the requirements", columns, rows, note=f"Each test once: {parts}.")
 

@@ -21,9 +21,17 @@ Names = Mapping[str, Figure]
 """``declared.max_power_w`` and the like, with figures; an absent figure gives its reason."""
 PLACES = ("declared", "parameter", "measured")
 _ARITHMETIC: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.LtE: operator.le, ast.Lt: operator.lt, ast.GtE: operator.ge, ast.Gt: operator.gt, ast.Eq: operator.eq, ast.NotEq: operator.ne,
-}  # fmt: skip
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.LtE: operator.le,
+    ast.Lt: operator.lt,
+    ast.GtE: operator.ge,
+    ast.Gt: operator.gt,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
 _NODES = (
     *(ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Load),
     *(ast.USub, ast.UAdd, ast.Not, ast.And, ast.Or),

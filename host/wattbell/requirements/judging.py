@@ -17,8 +17,13 @@ from .model import FAILS, Requirement, RequirementFile, Severity
 ORDER: tuple[Verdict, ...] = ("fail", "conditional fail", "not measured", "conditional pass", "pass", "not applicable")
 """Verdicts, the worst first."""
 DEFAULT_CODES: dict[Verdict, int] = {
-    "pass": 0, "not applicable": 0, "fail": 3, "conditional fail": 4, "conditional pass": 4, "not measured": 4,
-}  # fmt: skip
+    "pass": 0,
+    "not applicable": 0,
+    "fail": 3,
+    "conditional fail": 4,
+    "conditional pass": 4,
+    "not measured": 4,
+}
 """Exit code of the program by its worst verdict."""
 
 
@@ -256,13 +261,32 @@ def _doubts(seen: Observation, one: Requirement, found: Judgement) -> Iterable[s
 
 
 def _row(
-    file: RequirementFile, one: Requirement, scope: str, measured: Figure, limit: Figure, text: str, found: Judgement, rule: DecisionRule,
-    sources: tuple[str, ...], remark: str = "",
-) -> JudgedRow:  # fmt: skip
+    file: RequirementFile,
+    one: Requirement,
+    scope: str,
+    measured: Figure,
+    limit: Figure,
+    text: str,
+    found: Judgement,
+    rule: DecisionRule,
+    sources: tuple[str, ...],
+    remark: str = "",
+) -> JudgedRow:
     return JudgedRow(
-        file.name, one, one.revision or file.revision, scope, measured, limit, text, found.verdict, found.why, str(rule), sources, remark,
+        file.name,
+        one,
+        one.revision or file.revision,
+        scope,
+        measured,
+        limit,
+        text,
+        found.verdict,
+        found.why,
+        str(rule),
+        sources,
+        remark,
         rule.guard,
-    )  # fmt: skip
+    )
 
 
 def that_count(found: Sequence[Verdicts]) -> list[JudgedRow]:

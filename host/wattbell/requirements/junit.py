@@ -26,9 +26,14 @@ def junit(found: Sequence[Verdicts], command: str = "wattbell judge") -> bytes:
         for file in dict.fromkeys(row.file for row in one.rows):
             rows = [row for row in one.rows if row.file == file]
             suite = ElementTree.SubElement(
-                root, "testsuite", name=printable(f"{file}: {one.drive}"), tests=str(len(rows)), errors="0",
-                failures=str(sum(row.verdict in FAILURES for row in rows)), skipped=str(sum(row.verdict in SKIPPED for row in rows)),
-            )  # fmt: skip
+                root,
+                "testsuite",
+                name=printable(f"{file}: {one.drive}"),
+                tests=str(len(rows)),
+                errors="0",
+                failures=str(sum(row.verdict in FAILURES for row in rows)),
+                skipped=str(sum(row.verdict in SKIPPED for row in rows)),
+            )
             for row in rows:
                 _case(suite, row)
     ElementTree.indent(root)
@@ -41,10 +46,15 @@ def _case(suite: ElementTree.Element, row: JudgedRow) -> None:
     )
     properties = ElementTree.SubElement(case, "properties")
     about = {
-        "verdict": row.verdict, "measured": _shown(row.measured.value is not None, row.measured, row.requirement.unit),
-        "limit": _shown(row.limit.value is not None, row.limit, row.requirement.unit), "side": row.requirement.side,
-        "rule": row.rule, "clause": row.requirement.clause, "revision": row.revision, "severity": row.severity,
-    }  # fmt: skip
+        "verdict": row.verdict,
+        "measured": _shown(row.measured.value is not None, row.measured, row.requirement.unit),
+        "limit": _shown(row.limit.value is not None, row.limit, row.requirement.unit),
+        "side": row.requirement.side,
+        "rule": row.rule,
+        "clause": row.requirement.clause,
+        "revision": row.revision,
+        "severity": row.severity,
+    }
     for name, value in about.items():
         if value:
             ElementTree.SubElement(properties, "property", name=name, value=printable(value))

@@ -56,11 +56,14 @@ MEASURANDS: dict[str, Measurand] = {
     "admin-latency": Measurand("s", "The longest time from doorbell to CQE of an admin command.", takes=("exempt", "duration_s")),
     "io-latency": Measurand("s", "The longest time from doorbell to CQE of an I/O command.", takes=("exempt", "duration_s")),
     "slow-io-per-hour": Measurand(
-        "", "The largest number of I/O commands slower than a threshold that began within one hour.",
-        needs=("threshold_s",), takes=("exempt", "duration_s"),
+        "",
+        "The largest number of I/O commands slower than a threshold that began within one hour.",
+        needs=("threshold_s",),
+        takes=("exempt", "duration_s"),
     ),
     "lowest-voltage": Measurand(
-        "V", "The lowest mean of the rail's voltage over windows side by side, from the first command to the last, without resets.",
+        "V",
+        "The lowest mean of the rail's voltage over windows side by side, from the first command to the last, without resets.",
         needs=("window_s",),
     ),
     "highest-voltage": Measurand("V", "The highest of these means.", needs=("window_s",)),
@@ -76,7 +79,7 @@ MEASURANDS: dict[str, Measurand] = {
     "own-latency-count": Measurand("", "Commands that a counter of OCP's latency monitor has too many or too few, the worst counter."),
     "own-latency-value": Measurand("s", "Difference of a latency that the monitor reports from the commands that may have it, the worst."),
     "own-latency-stamp": Measurand("s", "Spread of the offsets between the monitor's time stamps and the CQEs of their commands."),
-}  # fmt: skip
+}
 """All measurands by name."""
 OWN_METER, OWN_LATENCY = (tuple(name for name in MEASURANDS if name.startswith(prefix)) for prefix in ("own-meter-", "own-latency-"))
 """Measurands that compare the drive's own power meter with the rail, and its own latency monitor with the wire."""

@@ -182,10 +182,15 @@ def _idle_power(seen: _Seen, wanted: Requirement) -> list[Observation]:
         return [Observation("", absent(seen.context.no_rail or seen.idle.get("absent") or "no idle time was seen", "W"))]
     by_number = {one.number: one for one in seen.states}
     return [
-        Observation(level["label"], level["mean_w"], by_number.get(-1 if level["state"] is None else level["state"]), level["duration_s"],
-                    rail.interval_s)
+        Observation(
+            level["label"],
+            level["mean_w"],
+            by_number.get(-1 if level["state"] is None else level["state"]),
+            level["duration_s"],
+            rail.interval_s,
+        )
         for level in seen.idle["levels"]
-    ]  # fmt: skip
+    ]
 
 
 def _of_states(seen: _Seen, wanted: Requirement) -> list[Observation]:

@@ -85,6 +85,11 @@ def _observation(pair: Pair, limit: Figure, one: PairTime | None, brief: str, sh
         return Observation(scope, figure, among=AMONG, limits=limits)
     doubt, blind = "" if one.apst_known else UNKNOWN_APST, "" if one.by_rail else BLIND
     return Observation(
-        scope, one.longest, doubt=doubt, brief="; ".join(filter(None, (blind, brief))), remark=f"{share}; {one.remark()}", among=AMONG,
+        scope,
+        one.longest,
+        doubt=doubt,
+        brief="; ".join(filter(None, (blind, brief))),
+        remark=f"{share}; {one.remark()}",
+        among=AMONG,
         limits=limits,
-    )  # fmt: skip
+    )

@@ -81,8 +81,25 @@ def parse(page: bytes) -> PowerLog:
     """Return the page's content. Raises ValueError with the contradiction when the bytes are no such page."""
     if len(page) < HEADER.size:
         raise ValueError(f"it has {len(page)} bytes of at least {HEADER.size}")
-    (version, generation, attributes, size, intervals, count, _minutes, stop, descriptor_bytes, width_mw, supported, _vendor, above,
-     mean, largest, largest_at, percent) = HEADER.unpack_from(page)  # fmt: skip
+    (
+        version,
+        generation,
+        attributes,
+        size,
+        intervals,
+        count,
+        _minutes,
+        stop,
+        descriptor_bytes,
+        width_mw,
+        supported,
+        _vendor,
+        above,
+        mean,
+        largest,
+        largest_at,
+        percent,
+    ) = HEADER.unpack_from(page)
     if version != 0:
         raise ValueError(f"its version is {version}, and 0 is known")
     if not HEADER.size <= size <= _LONGEST_BYTES:

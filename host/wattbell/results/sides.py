@@ -14,9 +14,17 @@ from ..origin import Origin
 from .model import Run
 
 _CONDITIONS = (
-    "fidelity", "preconditioning", "adc_interval_s", "adc_decimation", "as_direct", "rounds", "meter", "commands", "link_speed_gt_s",
+    "fidelity",
+    "preconditioning",
+    "adc_interval_s",
+    "adc_decimation",
+    "as_direct",
+    "rounds",
+    "meter",
+    "commands",
+    "link_speed_gt_s",
     "governor",
-)  # fmt: skip
+)
 REPEATS = "repeats.json"
 """In the folder of ``wattbell run --repeat``: names the runs that belong together."""
 

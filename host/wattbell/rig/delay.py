@@ -24,8 +24,10 @@ def front_end_delay(control: ScpiConnection) -> dict[str, object]:
     their difference is part of the uncertainty.
     """
     design: dict[str, object] = {
-        "front_end_delay_s": DESIGN_DELAY_S, "front_end_delay_u_s": DESIGN_U_S, "front_end_delay_calibrated": False,
-    }  # fmt: skip
+        "front_end_delay_s": DESIGN_DELAY_S,
+        "front_end_delay_u_s": DESIGN_U_S,
+        "front_end_delay_calibrated": False,
+    }
     answer = control.optional("CAL:DEL?;:CAL:DEL:FINE?;:SENS:CURR:RANG:AUTO?;:SENS:CURR:RANG?")
     if answer is None:  # older firmware
         return design

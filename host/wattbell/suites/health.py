@@ -111,8 +111,14 @@ def of_drive(record: Record) -> JsonObject:
 
 
 _RISING = ("light_count", "heavy_count", "light_s", "heavy_s", "warning_min", "critical_min")
-_WARNINGS = ("its available spare is below the threshold", "its temperature is beyond a threshold", "its reliability is degraded",
-             "it is read-only", "the backup of its volatile memory has failed", "its persistent memory region is unreliable")  # fmt: skip
+_WARNINGS = (
+    "its available spare is below the threshold",
+    "its temperature is beyond a threshold",
+    "its reliability is degraded",
+    "it is read-only",
+    "the backup of its volatile memory has failed",
+    "its persistent memory region is unreliable",
+)
 """Bits of Critical Warning."""
 
 

@@ -124,13 +124,30 @@ OPTIONS: dict[str, Callable[[str], None]] = {
     "description": _text,
     **dict.fromkeys(
         (
-            "direct", "time_based", "stonewall", "wait_for_previous", "group_reporting", "new_group", "norandommap", "randrepeat",
-            "allrandrepeat", "refill_buffers", "zero_buffers", "scramble_buffers", "thread", "hipri", "fixedbufs", "registerfiles",
-            "sqthread_poll", "nonvectored", "lat_percentiles", "clat_percentiles",
+            "direct",
+            "time_based",
+            "stonewall",
+            "wait_for_previous",
+            "group_reporting",
+            "new_group",
+            "norandommap",
+            "randrepeat",
+            "allrandrepeat",
+            "refill_buffers",
+            "zero_buffers",
+            "scramble_buffers",
+            "thread",
+            "hipri",
+            "fixedbufs",
+            "registerfiles",
+            "sqthread_poll",
+            "nonvectored",
+            "lat_percentiles",
+            "clat_percentiles",
         ),
         _flag,
     ),
-}  # fmt: skip
+}
 """Options that a job file may set, and the check of each value (ValueError). No option names a file, a program or another device."""
 
 

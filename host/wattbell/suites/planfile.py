@@ -119,10 +119,12 @@ def _fill_problem(span: float, bs: str) -> str | None:
 
 def _times(step: Step) -> Mapping[str, float]:
     found = {
-        "idle_s": step.idle_s, "duty_idle_max_s": step.duty_idle_max_s, "trace_idle_cut_s": step.trace_idle_cut_s,
+        "idle_s": step.idle_s,
+        "duty_idle_max_s": step.duty_idle_max_s,
+        "trace_idle_cut_s": step.trace_idle_cut_s,
         "wake.idle_s": None if step.wake is None else step.wake.idle_s,
         "restart.off_s": None if step.restart is None else step.restart.off_s,
-    }  # fmt: skip
+    }
     if step.settle is not None:
         found |= {"settle.window_s": step.settle.window_s, "settle.longest_s": step.settle.longest_s}
         found["settle.range_share"] = step.settle.range_share

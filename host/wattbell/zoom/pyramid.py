@@ -39,10 +39,17 @@ SMALL = 200_000
 """Captures with fewer commands have no file: theirs is made in less than half a second."""
 _LOAD = {"bin": "i8", "count": "u4", "read": "i8", "write": "i8", "depth_ticks": "i8", "depth_max": "u4", "depth_end": "u4"}
 _ZONES = {
-    "row": "i8", "rows": "i8", "start_min": "i8", "start_max": "i8", "cqe_min": "i8", "cqe_max": "i8", "latency_max": "i8",
-    "idle_max": "i8", "classes": "u8",
+    "row": "i8",
+    "rows": "i8",
+    "start_min": "i8",
+    "start_max": "i8",
+    "cqe_min": "i8",
+    "cqe_max": "i8",
+    "latency_max": "i8",
+    "idle_max": "i8",
+    "classes": "u8",
     "failed": "u1",
-}  # fmt: skip
+}
 _SEGMENTS = ("segment", "class", "count", "good", "bytes", "timed", "latency_min", "latency_max")
 _LATENCIES = {"segment": "u4", "class": "u2", "bucket": "u2", "count": "u4"}
 _LONG = ("row", "start", "cqe", "io", "good", "read", "write")

@@ -121,8 +121,12 @@ class _Lines:
             pads = self.board.pads_on(here, net)
             goals = self.board.pads_on(end, net)
             if not goals:
-                goals = [pad for ref, _ in self.ours.nets[net].pins if ref[0] in "RC" and ref != here and ref not in _stubs(self.ours, net)
-                         for pad in self.board.pads_on(ref, net)]  # fmt: skip
+                goals = [
+                    pad
+                    for ref, _ in self.ours.nets[net].pins
+                    if ref[0] in "RC" and ref != here and ref not in _stubs(self.ours, net)
+                    for pad in self.board.pads_on(ref, net)
+                ]
             way, goal = self._nearest(net, pads, goals)
             if way is None or goal is None:
                 return f"{net} is not drawn from {here} on"

@@ -173,12 +173,15 @@ def rails(stack: Stackup) -> str:
     found = rail(read(FILE), stack, copper.load())
     if isinstance(found, str):
         return f"The board's copper does not join edge and socket ({found})."
-    rows = [[name, f"{ohm * 1e3:.2f}", f"{ohm * 3e3:.1f}"] for name, ohm in (
-        *((STRETCHES[part], ohm) for part, ohm in found.copper.items()),
-        ("load switch and shunt", found.parts),
-        ("contacts of the drive's socket, 3.3 V and ground, at their limit", found.contacts),
-        ("all", found.total),
-    )]  # fmt: skip
+    rows = [
+        [name, f"{ohm * 1e3:.2f}", f"{ohm * 3e3:.1f}"]
+        for name, ohm in (
+            *((STRETCHES[part], ohm) for part, ohm in found.copper.items()),
+            ("load switch and shunt", found.parts),
+            ("contacts of the drive's socket, 3.3 V and ground, at their limit", found.contacts),
+            ("all", found.total),
+        )
+    ]
     return _table(["stretch", "mohm", "mV at 3 A"], rows)
 
 

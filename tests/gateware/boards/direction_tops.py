@@ -34,23 +34,48 @@ class _DirectionTop(wiring.Component):
 
     def __init__(self, lanes: int, bits: int, *, core_ticks: int):
         self._lanes, self._core_ticks = lanes, core_ticks
-        super().__init__({
-            **{f"word{n}": In(bits) for n in range(lanes)}, "up": In(lanes), "rate": In(2, init=1), "down": In(1),
-            "now": Out(64, init=1 << 30), "core": Out(1), "valid": Out(1), "data": Out(128), "dws": Out(3), "first": Out(1), "last": Out(1),
-            "error": Out(1), "tick": Out(64), "lost": Out(1), "dropped": Out(1), "told": Out(1), "kind": Out(5), "told_tick": Out(64),
-            "argument": Out(32),
-        })  # fmt: skip
+        super().__init__(
+            {
+                **{f"word{n}": In(bits) for n in range(lanes)},
+                "up": In(lanes),
+                "rate": In(2, init=1),
+                "down": In(1),
+                "now": Out(64, init=1 << 30),
+                "core": Out(1),
+                "valid": Out(1),
+                "data": Out(128),
+                "dws": Out(3),
+                "first": Out(1),
+                "last": Out(1),
+                "error": Out(1),
+                "tick": Out(64),
+                "lost": Out(1),
+                "dropped": Out(1),
+                "told": Out(1),
+                "kind": Out(5),
+                "told_tick": Out(64),
+                "argument": Out(32),
+            }
+        )
 
     def _behind(self, m: Module, direction: Direction) -> None:
         m.submodules.direction = direction
         beat, events = direction.tlps.payload, direction.link.events
         m.d.sync += self.now.eq(self.now + self._core_ticks)
         m.d.comb += [
-            self.core.eq(ClockSignal()), direction.now.eq(self.now), direction.rate.eq(self.rate), direction.down.eq(self.down),
-            self.valid.eq(direction.tlps.valid), *(getattr(self, name).eq(beat[name]) for name in _BEAT), self.dropped.eq(direction.lost),
-            self.told.eq(events.valid), events.ready.eq(1), self.kind.eq(events.payload.kind), self.told_tick.eq(events.payload.tick),
+            self.core.eq(ClockSignal()),
+            direction.now.eq(self.now),
+            direction.rate.eq(self.rate),
+            direction.down.eq(self.down),
+            self.valid.eq(direction.tlps.valid),
+            *(getattr(self, name).eq(beat[name]) for name in _BEAT),
+            self.dropped.eq(direction.lost),
+            self.told.eq(events.valid),
+            events.ready.eq(1),
+            self.kind.eq(events.payload.kind),
+            self.told_tick.eq(events.payload.tick),
             self.argument.eq(events.payload.argument),
-        ]  # fmt: skip
+        ]
 
 
 class Ecp5Top(_DirectionTop):
@@ -65,8 +90,13 @@ class Ecp5Top(_DirectionTop):
         half = Signal()
         m.d.fast += half.eq(~half)
         m.submodules.pair = pair = LanePair()
-        m.d.comb += [ClockSignal().eq(half), ClockSignal("link").eq(pair.half), pair.word[0].eq(self.word0), pair.word[1].eq(self.word1),
-                     pair.up.eq(self.up)]  # fmt: skip
+        m.d.comb += [
+            ClockSignal().eq(half),
+            ClockSignal("link").eq(pair.half),
+            pair.word[0].eq(self.word0),
+            pair.word[1].eq(self.word1),
+            pair.up.eq(self.up),
+        ]
         direction = DcuTransceiver().direction()
         m.d.comb += [direction.raw.eq(pair.raw), direction.raw_valid.eq(pair.raw_valid)]
         self._behind(m, direction)
@@ -84,9 +114,13 @@ class Kintex7Top(_DirectionTop):
         m.submodules.gear = gear = WordGear()
         direction = GtxTransceiver().direction()
         m.d.comb += [
-            *(gear.word[n].eq(getattr(self, f"word{n}")) for n in range(4)), gear.up.eq(self.up), gear.rate.eq(self.rate),
-            direction.raw.eq(gear.raw), direction.raw_valid.eq(gear.raw_valid), direction.raw8.eq(gear.raw8),
+            *(gear.word[n].eq(getattr(self, f"word{n}")) for n in range(4)),
+            gear.up.eq(self.up),
+            gear.rate.eq(self.rate),
+            direction.raw.eq(gear.raw),
+            direction.raw_valid.eq(gear.raw_valid),
+            direction.raw8.eq(gear.raw8),
             direction.raw8_valid.eq(gear.raw8_valid),
-        ]  # fmt: skip
+        ]
         self._behind(m, direction)
         return m

@@ -117,16 +117,26 @@ def test_what_was_made_is_made_anew_when_its_source_changes(tmp_path):
 
 def nextpnr_report(sync: float, luts: int = 40_000) -> dict:
     return {
-        "fmax": {"$glbnet$pll.x": {"achieved": sync, "constraint": 125.0},
-                 "$glbnet$ulpi.i": {"achieved": 90.0, "constraint": 60.0}},
+        "fmax": {"$glbnet$pll.x": {"achieved": sync, "constraint": 125.0}, "$glbnet$ulpi.i": {"achieved": 90.0, "constraint": 60.0}},
         "utilization": {"TRELLIS_COMB": {"used": luts, "available": 83_640}, "DCUA": {"used": 2, "available": 2}},
-    }  # fmt: skip
+    }
 
 
-NETLIST = {"modules": {"tap": {"netnames": {
-    "pll.x": {"bits": [5]}, "clocks.clock_sync": {"bits": [5]}, "instrument.clk": {"bits": [5]},
-    "ulpi.i": {"bits": [6]}, "usb.device.usb_clk": {"bits": [6]}, "led": {"bits": [7]}, "bus": {"bits": [5, 6]},
-}}}}  # fmt: skip
+NETLIST = {
+    "modules": {
+        "tap": {
+            "netnames": {
+                "pll.x": {"bits": [5]},
+                "clocks.clock_sync": {"bits": [5]},
+                "instrument.clk": {"bits": [5]},
+                "ulpi.i": {"bits": [6]},
+                "usb.device.usb_clk": {"bits": [6]},
+                "led": {"bits": [7]},
+                "bus": {"bits": [5, 6]},
+            }
+        }
+    }
+}
 
 
 def read(seed: int, text: dict):
@@ -181,10 +191,20 @@ def test_block_rams_go_where_the_kept_file_says(tmp_path):
     assert module["settings"] == bitstream.WEIGHTS
 
 
-@pytest.mark.parametrize("text", [
-    None, "", "[]", "{}", '{"a": 3}', '{"a": "X4/Y46/EBR0"}', '{"a": "X4/Y46/EBR0", "b": "X4/Y46/EBR0"}', '{"a": "X4/Y46/EBR0", "b": "X4"}',
-    '{"a": "X4/Y46/EBR0", "b": "X5/Y46/EBR0", "c": "X6/Y46/EBR0"}',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "[]",
+        "{}",
+        '{"a": 3}',
+        '{"a": "X4/Y46/EBR0"}',
+        '{"a": "X4/Y46/EBR0", "b": "X4/Y46/EBR0"}',
+        '{"a": "X4/Y46/EBR0", "b": "X4"}',
+        '{"a": "X4/Y46/EBR0", "b": "X5/Y46/EBR0", "c": "X6/Y46/EBR0"}',
+    ],
+)
 def test_places_that_are_not_of_this_netlist_are_refused(tmp_path, text):
     kept = tmp_path / "spi.json"
     netlist_with(tmp_path, "a", "b")
@@ -267,9 +287,15 @@ def test_names_lose_their_brackets_and_slices_keep_them(name, plain):
     assert toolchain.plain_names(name) == plain
 
 
-@pytest.mark.parametrize(("transparent", "read_in", "settled"), [
-    (False, "sync", 1), (True, "sync", 0), (False, "other", 0), (False, "comb", 0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("transparent", "read_in", "settled"),
+    [
+        (False, "sync", 1),
+        (True, "sync", 0),
+        (False, "other", 0),
+        (False, "comb", 0),
+    ],
+)
 def test_only_memories_of_one_clock_that_are_not_transparent_promise_nothing(transparent, read_in, settled):
     """The test uses Amaranth's real output, so it fails if Amaranth changes how it writes memories."""
     from amaranth import ClockDomain, Elaboratable, Module

@@ -61,11 +61,15 @@ def test_wires_get_shorter_by_what_it_says_and_no_place_is_taken_twice(seed):
 
 def test_two_in_each_others_place_change_it():
     cells = {
-        "a": cell("DP16KD", "X0/Y10/EBR0", DOA=[5, 6]), "b": cell("DP16KD", "X40/Y58/EBR0", DOA=[7, 8]),
-        "c": cell("DP16KD", "X0/Y58/EBR0", DOA=[9]), "d": cell("DP16KD", "X40/Y10/EBR0", DOA=[4]),
-        "of a": cell("TRELLIS_COMB", "X40/Y57/SLICEA.K0", A=[5], B=[6]), "of b": cell("TRELLIS_COMB", "X0/Y11/SLICEA.K0", A=[7], B=[8]),
-        "of c": cell("TRELLIS_COMB", "X0/Y57/SLICEA.K0", A=[9]), "of d": cell("TRELLIS_COMB", "X40/Y11/SLICEA.K0", A=[4]),
-    }  # fmt: skip
+        "a": cell("DP16KD", "X0/Y10/EBR0", DOA=[5, 6]),
+        "b": cell("DP16KD", "X40/Y58/EBR0", DOA=[7, 8]),
+        "c": cell("DP16KD", "X0/Y58/EBR0", DOA=[9]),
+        "d": cell("DP16KD", "X40/Y10/EBR0", DOA=[4]),
+        "of a": cell("TRELLIS_COMB", "X40/Y57/SLICEA.K0", A=[5], B=[6]),
+        "of b": cell("TRELLIS_COMB", "X0/Y11/SLICEA.K0", A=[7], B=[8]),
+        "of c": cell("TRELLIS_COMB", "X0/Y57/SLICEA.K0", A=[9]),
+        "of d": cell("TRELLIS_COMB", "X40/Y11/SLICEA.K0", A=[4]),
+    }
     found = blockrams.improve({"cells": cells})
     assert found.bels == {"a": "X40/Y58/EBR0", "b": "X0/Y10/EBR0", "c": "X0/Y58/EBR0", "d": "X40/Y10/EBR0"}
     assert found.after == 6

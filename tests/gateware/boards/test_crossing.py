@@ -132,8 +132,15 @@ def test_beats_of_half_the_width_are_paired():
                 part = words[at : at + 2]
                 ctx.set(dut.i.valid, 1)
                 last = at + 2 >= length
-                beat = {"data": sum(word << 32 * k for k, word in enumerate(part)), "dws": len(part), "first": at == 0, "last": last,
-                        "error": last & error, "tick": n, "lost": lost if at == 0 else random.getrandbits(1)}  # fmt: skip
+                beat = {
+                    "data": sum(word << 32 * k for k, word in enumerate(part)),
+                    "dws": len(part),
+                    "first": at == 0,
+                    "last": last,
+                    "error": last & error,
+                    "tick": n,
+                    "lost": lost if at == 0 else random.getrandbits(1),
+                }
                 for name, value in beat.items():
                     ctx.set(dut.i.payload[name], value)
                 await ctx.tick()
@@ -290,12 +297,15 @@ def test_both_lanes_come_geared_first_bit_first_and_at_most_two_symbols_apart(ph
 @pytest.mark.parametrize(
     "host, drive, both",
     [
-        (LinkState.L0, LinkState.L0, LinkState.L0), (LinkState.L0, LinkState.L0S, LinkState.L0S),
+        (LinkState.L0, LinkState.L0, LinkState.L0),
+        (LinkState.L0, LinkState.L0S, LinkState.L0S),
         (LinkState.L0S, LinkState.L0, LinkState.L0),
-        (LinkState.RECOVERY, LinkState.L0, LinkState.RECOVERY), (LinkState.L1, LinkState.L0, LinkState.L1),
-        (LinkState.L0, LinkState.DETECT, LinkState.DETECT), (LinkState.RECOVERY, LinkState.L1, LinkState.RECOVERY),
+        (LinkState.RECOVERY, LinkState.L0, LinkState.RECOVERY),
+        (LinkState.L1, LinkState.L0, LinkState.L1),
+        (LinkState.L0, LinkState.DETECT, LinkState.DETECT),
+        (LinkState.RECOVERY, LinkState.L1, LinkState.RECOVERY),
     ],
-)  # fmt: skip
+)
 def test_two_directions_make_one_state(host, drive, both):
     m = Module()
     of = [Signal(LinkState), Signal(LinkState)]

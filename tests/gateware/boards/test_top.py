@@ -59,8 +59,9 @@ def test_every_clock_has_its_frequency(files):
     assert clocks["ulpi_0__clk__io"] == 60e6
     # 5 GT/s over 20 bits, and half of it.
     assert {name: hz for name, hz in clocks.items() if name[:-1] in ("words", "other", "link")} == {
-        **{f"{name}{n}": 5e9 / 20 for name in ("words", "other") for n in range(2)}, **{f"link{n}": 5e9 / 40 for n in range(2)},
-    }  # fmt: skip
+        **{f"{name}{n}": 5e9 / 20 for name in ("words", "other") for n in range(2)},
+        **{f"link{n}": 5e9 / 40 for n in range(2)},
+    }
     # The nets exist in the named modules, and synthesis keeps their names.
     inside = files["tap.il"][files["tap.il"].index("module \\tap.clocks\n") :]
     inside = inside[: inside.index("\nend\n")]

@@ -42,12 +42,20 @@ class Kind:
 
 BEFORE, THROUGH = "READBEFOREWRITE", "WRITETHROUGH"
 KINDS = [
-    Kind(), Kind(seed=1), Kind((9, 18), (BEFORE, THROUGH), seed=2), Kind((18, 9), (THROUGH, BEFORE), (True, False), seed=3),
-    Kind((1, 2), seed=4), Kind((4, 1), (THROUGH, THROUGH), seed=5), Kind((2, 4), (BEFORE, BEFORE), (False, True), seed=6),
-    Kind((36, 36), seed=7), Kind((36, 9), registers=(False, True), seed=8), Kind((36, 18), seed=9),
-    Kind((9, 9), asynchronous=True, seed=10), Kind((18, 18), registers=(True, True), asynchronous=True, seed=11),
+    Kind(),
+    Kind(seed=1),
+    Kind((9, 18), (BEFORE, THROUGH), seed=2),
+    Kind((18, 9), (THROUGH, BEFORE), (True, False), seed=3),
+    Kind((1, 2), seed=4),
+    Kind((4, 1), (THROUGH, THROUGH), seed=5),
+    Kind((2, 4), (BEFORE, BEFORE), (False, True), seed=6),
+    Kind((36, 36), seed=7),
+    Kind((36, 9), registers=(False, True), seed=8),
+    Kind((36, 18), seed=9),
+    Kind((9, 9), asynchronous=True, seed=10),
+    Kind((18, 18), registers=(True, True), asynchronous=True, seed=11),
     Kind((9, 1), codes=(0b101, 0b110), seed=12),
-]  # fmt: skip
+]
 """Kinds under test. If one port has 36 bits, the other only reads (pseudo dual port)."""
 
 PORT = {"clk": 1, "ce": 1, "oce": 1, "we": 1, "rst": 1, "cs": 3, "ad": 14, "di": 18}
@@ -82,9 +90,13 @@ class Bench(Component):
         factors = {f"i_{name}{i}": value[i] for name, value in (("A", self.a), ("B", self.b)) for i in range(18)}
         unused = {f"i_C{i}": 0 for i in range(18)} | {"i_SOURCEA": 0, "i_SOURCEB": 0}
         m.submodules.multiplier = Instance(
-            "MULT18X18D", **factors, **unused, i_SIGNEDA=self.sign[0], i_SIGNEDB=self.sign[1],
+            "MULT18X18D",
+            **factors,
+            **unused,
+            i_SIGNEDA=self.sign[0],
+            i_SIGNEDB=self.sign[1],
             **{f"o_P{i}": self.p[i] for i in range(36)},
-        )  # fmt: skip
+        )
         return m
 
 

@@ -82,11 +82,29 @@ class Bench:
     def __init__(self, dut, eeprom=None):
         self.dut, self.eeprom, self.now = dut, eeprom, 1000
         self.scl_held = self.sda_held = False
-        for name, value in {"rst": 0, "bus_we": 0, "bus_re": 0, "fault": 0,
-                            "console_in__valid": 0, "console_out__ready": 0, "rail_valid": 0, "rail_v": 0, "rail_i": 0,
-                            "rail_guard": 0, "rail_beyond": 0, "completed": 0, "write__ready": 1, "rail_good": 0,
-                            "perst_n": 1, "clkreq_n": 1, "link_state": 0, "link": 0, "scl_i": 1,
-                            "sda_i": 1, "now": self.now}.items():  # fmt: skip
+        for name, value in {
+            "rst": 0,
+            "bus_we": 0,
+            "bus_re": 0,
+            "fault": 0,
+            "console_in__valid": 0,
+            "console_out__ready": 0,
+            "rail_valid": 0,
+            "rail_v": 0,
+            "rail_i": 0,
+            "rail_guard": 0,
+            "rail_beyond": 0,
+            "completed": 0,
+            "write__ready": 1,
+            "rail_good": 0,
+            "perst_n": 1,
+            "clkreq_n": 1,
+            "link_state": 0,
+            "link": 0,
+            "scl_i": 1,
+            "sda_i": 1,
+            "now": self.now,
+        }.items():
             getattr(dut, name).value = value
 
     async def begin(self):

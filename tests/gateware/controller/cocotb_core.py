@@ -154,8 +154,18 @@ async def accesses_to_nowhere(dut):
     The allowed accesses follow: unused registers, parts of a word in RAM, constants.
     """
     load, store, byte, fetch, allowed = range(5)
-    faults = [(0x20000000, load), (0x20000000, store), (9216 * 4, load), (0x10000000 + 8192, store), (0x10000000 + 8192, load), (0, store),
-              (BASE + 0x400, load), (BASE - 4, store), (AT["CRASH_PC"], byte), (0xFFFFFFFC, load)]  # fmt: skip
+    faults = [
+        (0x20000000, load),
+        (0x20000000, store),
+        (9216 * 4, load),
+        (0x10000000 + 8192, store),
+        (0x10000000 + 8192, load),
+        (0, store),
+        (BASE + 0x400, load),
+        (BASE - 4, store),
+        (AT["CRASH_PC"], byte),
+        (0xFFFFFFFC, load),
+    ]
     fetches = [(0x10000000, fetch), (9216 * 4, fetch)]
     table = "\n".join(f".word {address}, {access}" for address, access in (*faults, *fetches, (0, allowed)))
     board = await begin(
@@ -235,7 +245,9 @@ async def accesses_to_nowhere(dut):
 
 @cocotb.test()
 async def asked_for_restart(dut):
-    board = await begin(dut, f"""
+    board = await begin(
+        dut,
+        f"""
         li a0, RESET_CAUSE
         lw a1, (a0)
         say a1
@@ -245,7 +257,8 @@ async def asked_for_restart(dut):
         li a1, {RESTART_KEY}
         sw a1, (a0)
     1:  j 1b
-    """)  # fmt: skip
+    """,
+    )
     assert await board.bytes_said(2, 3000) == bytes((1, 5))
 
 

@@ -35,8 +35,20 @@ async def every_address(dut):
     for address in range(0x80, 0x100):
         if address not in there:
             assert await bench.read_at(address) == 0, hex(address)
-    for name in ("IRQ_ENABLE", "WAKE_LO", "WAKE_HI", "WATCHDOG_TIMEOUT", "CRASH_CAUSE", "CRASH_PC", "POWER_CONTROL", "OCP_LEVEL",
-                 "OCP_COUNT", "INRUSH_LEVEL", "INRUSH_TICKS", "I2C_PERIOD"):  # fmt: skip
+    for name in (
+        "IRQ_ENABLE",
+        "WAKE_LO",
+        "WAKE_HI",
+        "WATCHDOG_TIMEOUT",
+        "CRASH_CAUSE",
+        "CRASH_PC",
+        "POWER_CONTROL",
+        "OCP_LEVEL",
+        "OCP_COUNT",
+        "INRUSH_LEVEL",
+        "INRUSH_TICKS",
+        "I2C_PERIOD",
+    ):
         for value in (0x5A5AA5A5, 0xFFFFFFFF):
             await bench.write(name, value)
             assert await bench.read(name) == value & ((1 << there[ADDRESS[name]].width) - 1), name
@@ -388,8 +400,12 @@ async def a_gate_that_is_read_all_the_while(dut):
     assert await bench.read("METER_STATE") & 1 == 0
     await bench.write("METER_COMMAND", 4)
     assert [signed(await bench.wide(name)) for name in ("V_SUM", "I_SUM", "P_SUM", "ENERGY", "CHARGE", "TOTAL_COUNT")] == [
-        *map(sum, zip(*rows, strict=True)), sum(v * i for v, i in rows), sum(v * i for v, i in rows), sum(i for _, i in rows), len(rows),
-    ]  # fmt: skip
+        *map(sum, zip(*rows, strict=True)),
+        sum(v * i for v, i in rows),
+        sum(v * i for v, i in rows),
+        sum(i for _, i in rows),
+        len(rows),
+    ]
 
 
 async def totals_of(bench):

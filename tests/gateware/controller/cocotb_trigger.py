@@ -110,8 +110,7 @@ async def at_once_by_force_and_not_at_all(dut):
 async def levels(dut):
     """Each source and both slopes are tested at the level and at the edge of the hysteresis; events before arming do not count."""
     bench = await begin(dut)
-    scale = {VOLTAGE: lambda x: {"v": x, "i": -x}, CURRENT: lambda x: {"v": -x, "i": x},
-             POWER: lambda x: {"v": 1 << 16, "i": x}}  # fmt: skip
+    scale = {VOLTAGE: lambda x: {"v": x, "i": -x}, CURRENT: lambda x: {"v": -x, "i": x}, POWER: lambda x: {"v": 1 << 16, "i": x}}
     for source, of in scale.items():
         for level, hysteresis in ((1000, 50), (-3, 0), (-70_000, 1), (0, 0x7FFFFF)):
             for slope in (1, -1):
@@ -212,14 +211,22 @@ async def commands(dut):
         blocks = draw.choice((1, 2, 8, 65536))
         lba = draw.choice((first, last, first - blocks, first - blocks + 1, last + 1, draw.randrange(1 << 40))) & ((1 << 40) - 1)
         opcode = draw.choice((value, value ^ 0x10, value ^ 1, *lba_opcodes, 9))
-        command = {"opcode": opcode, "lba": lba, "blocks": blocks, "admin": draw.randrange(2), "error": draw.randrange(2),
-                   "latency": draw.choice((latency, min(latency + 1, 0xFFFFFFFF), max(latency - 1, 0)))}  # fmt: skip
-        fires = all((
-            not control & BY_OPCODE or ((opcode ^ value) & mask == 0 and bool(kinds & (1 if command["admin"] else 2))),
-            not control & BY_LBA or (not command["admin"] and opcode in lba_opcodes and lba <= last and lba + blocks - 1 >= first),
-            not control & BY_LATENCY or command["latency"] > latency,
-            not control & BY_ERROR or command["error"] == 1,
-        ))  # fmt: skip
+        command = {
+            "opcode": opcode,
+            "lba": lba,
+            "blocks": blocks,
+            "admin": draw.randrange(2),
+            "error": draw.randrange(2),
+            "latency": draw.choice((latency, min(latency + 1, 0xFFFFFFFF), max(latency - 1, 0))),
+        }
+        fires = all(
+            (
+                not control & BY_OPCODE or ((opcode ^ value) & mask == 0 and bool(kinds & (1 if command["admin"] else 2))),
+                not control & BY_LBA or (not command["admin"] and opcode in lba_opcodes and lba <= last and lba + blocks - 1 >= first),
+                not control & BY_LATENCY or command["latency"] > latency,
+                not control & BY_ERROR or command["error"] == 1,
+            )
+        )
         tick = await bench.complete(**command)
         assert await bench.fired() == (tick if fires else None), (control, command)
         seen[fires] += 1
@@ -247,8 +254,13 @@ async def actions(dut):
     """
     bench = await begin(dut)
     for delay in (0, 200, 1000, (1 << 32) - 1):
-        for action, words in ((0, []), (MARK, [(MARKER, 0xFFFFFFFF)]), (RUN, [(CONTROL, 1)]), (STOP, [(CONTROL, 0)]),
-                              (MARK | RUN | STOP, [(CONTROL, 1), (MARKER, 0xFFFFFFFF), (CONTROL, 0)])):  # fmt: skip
+        for action, words in (
+            (0, []),
+            (MARK, [(MARKER, 0xFFFFFFFF)]),
+            (RUN, [(CONTROL, 1)]),
+            (STOP, [(CONTROL, 0)]),
+            (MARK | RUN | STOP, [(CONTROL, 1), (MARKER, 0xFFFFFFFF), (CONTROL, 0)]),
+        ):
             await bench.arm(FORCE, action=action, delay=delay)
             await bench.write("TRIGGER_COMMAND", FORCE_NOW)
             tick = await bench.wide("TRIGGER_TICK")

@@ -51,13 +51,25 @@ class CoreTop(wiring.Component):
         wiring.connect(m, own.console_out, wiring.flipped(self.console_out))
         m.d.sync += own.now.eq(own.now + CLOCK_TICKS)
         m.d.comb += [
-            regs.addr.eq(own.reg_addr), regs.wdata.eq(own.reg_wdata), regs.we.eq(own.reg_we), own.reg_rdata.eq(regs.rdata),
-            Cat(regs.now_lo, regs.now_hi).eq(own.now), regs.id.eq(ID), regs.version.eq(VERSION[0] << 16 | VERSION[1] << 8 | VERSION[2]),
-            regs.build.eq(CLOCK_TICKS | 16 << 8), self.decimation.eq(regs.decimation),
-            own.rail_good.eq(own.load_switch), own.perst_n.eq(~own.perst_low), own.clkreq_n.eq(~own.clkreq_low),
-            self.load_switch.eq(own.load_switch), self.perst_low.eq(own.perst_low), own.scl_i.eq(self.scl_i), own.sda_i.eq(self.sda_i),
-            self.scl_low.eq(own.scl_low), self.sda_low.eq(own.sda_low),
-        ]  # fmt: skip
+            regs.addr.eq(own.reg_addr),
+            regs.wdata.eq(own.reg_wdata),
+            regs.we.eq(own.reg_we),
+            own.reg_rdata.eq(regs.rdata),
+            Cat(regs.now_lo, regs.now_hi).eq(own.now),
+            regs.id.eq(ID),
+            regs.version.eq(VERSION[0] << 16 | VERSION[1] << 8 | VERSION[2]),
+            regs.build.eq(CLOCK_TICKS | 16 << 8),
+            self.decimation.eq(regs.decimation),
+            own.rail_good.eq(own.load_switch),
+            own.perst_n.eq(~own.perst_low),
+            own.clkreq_n.eq(~own.clkreq_low),
+            self.load_switch.eq(own.load_switch),
+            self.perst_low.eq(own.perst_low),
+            own.scl_i.eq(self.scl_i),
+            own.sda_i.eq(self.sda_i),
+            self.scl_low.eq(own.scl_low),
+            self.sda_low.eq(own.sda_low),
+        ]
         return m
 
 

@@ -39,11 +39,24 @@ class LoadTop(wiring.Component):
         m.submodules.regs = regs = RegisterFile({})
         wiring.connect(m, load.write, bus.aside)
         m.d.comb += [
-            load.now.eq(self.now), load.data.eq(self.data), load.load_pulses_written.eq(self.written),
-            load.load_control.eq(self.control), load.allowed.eq(self.allowed), load.restart.eq(self.restart),
-            bus.dbus.cyc.eq(self.reading), bus.dbus.stb.eq(self.reading), bus.dbus.adr.eq(BASE // 4), bus.dbus.sel.eq(0xF),
-            regs.addr.eq(bus.reg_addr), regs.wdata.eq(bus.reg_wdata), regs.we.eq(bus.reg_we), bus.reg_rdata.eq(regs.rdata),
-            self.marked.eq(regs.marker_written), self.mark.eq(regs.marker), self.load.eq(load.load),
-            self.left.eq(load.load_pulses), self.deadline.eq(load.deadline),
-        ]  # fmt: skip
+            load.now.eq(self.now),
+            load.data.eq(self.data),
+            load.load_pulses_written.eq(self.written),
+            load.load_control.eq(self.control),
+            load.allowed.eq(self.allowed),
+            load.restart.eq(self.restart),
+            bus.dbus.cyc.eq(self.reading),
+            bus.dbus.stb.eq(self.reading),
+            bus.dbus.adr.eq(BASE // 4),
+            bus.dbus.sel.eq(0xF),
+            regs.addr.eq(bus.reg_addr),
+            regs.wdata.eq(bus.reg_wdata),
+            regs.we.eq(bus.reg_we),
+            bus.reg_rdata.eq(regs.rdata),
+            self.marked.eq(regs.marker_written),
+            self.mark.eq(regs.marker),
+            self.load.eq(load.load),
+            self.left.eq(load.load_pulses),
+            self.deadline.eq(load.deadline),
+        ]
         return m

@@ -36,9 +36,13 @@ class BlockDescramblerIsSerial(Elaboratable):
         m = Module()
         m.submodules.step = step = BlockDescrambleStep()
         m.d.comb += [
-            step.before.eq(self.lfsr), step.seed.eq(self.seed), step.data.eq(self.word), Value.cast(step.kind).eq(self.kind),
-            step.first.eq(self.first), step.last.eq(self.last),
-        ]  # fmt: skip
+            step.before.eq(self.lfsr),
+            step.seed.eq(self.seed),
+            step.data.eq(self.word),
+            Value.cast(step.kind).eq(self.kind),
+            step.first.eq(self.first),
+            step.last.eq(self.last),
+        ]
         register, key = self.lfsr, []
         for n in range(32):
             out = register[22]
@@ -51,9 +55,11 @@ class BlockDescramblerIsSerial(Elaboratable):
         keyed = [Mux((self.kind == BlockKind.DATA.value) | (training & ~(self.first & (n < 8))), bit, 0) for n, bit in enumerate(key)]
         ends_eieos = (self.kind == BlockKind.EIEOS.value) & self.last
         m.d.comb += [
-            serial_data.eq(self.word ^ Cat(keyed)), data.eq(step.out), after.eq(step.after),
+            serial_data.eq(self.word ^ Cat(keyed)),
+            data.eq(step.out),
+            after.eq(step.after),
             serial.eq(Mux(self.kind == BlockKind.SOS.value, self.lfsr, Mux(ends_eieos, self.seed, register))),
-        ]  # fmt: skip
+        ]
         if self.claim:
             m.d.comb += [
                 Assume((self.lfsr & (self.lfsr - 1)[:23]) == 0),

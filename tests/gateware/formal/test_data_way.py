@@ -41,15 +41,22 @@ class HeadersComeAgain(Elaboratable):
         serial, taken, done = Signal(BITS), Signal(BITS), Signal(BITS)
         takes = self.take & heads.ahead.valid
         m.d.comb += [
-            heads.i.valid.eq(self.come), heads.i.payload.header.tick.eq(serial << SWEEP_BITS), heads.ahead.ready.eq(takes),
-            heads.retire.eq(self.retire), heads.all_taken.eq(self.all_taken), heads.rewind.eq(self.rewind), heads.swept.eq(self.swept),
-            Assume(~self.retire | (taken != done)), Assume(~(self.rewind & takes)),
-        ]  # fmt: skip
+            heads.i.valid.eq(self.come),
+            heads.i.payload.header.tick.eq(serial << SWEEP_BITS),
+            heads.ahead.ready.eq(takes),
+            heads.retire.eq(self.retire),
+            heads.all_taken.eq(self.all_taken),
+            heads.rewind.eq(self.rewind),
+            heads.swept.eq(self.swept),
+            Assume(~self.retire | (taken != done)),
+            Assume(~(self.rewind & takes)),
+        ]
         retired = Mux(takes & self.all_taken, taken + 1, done + self.retire)[:BITS]
         m.d.sync += [
-            serial.eq(serial + (self.come & heads.i.ready)), done.eq(retired),
+            serial.eq(serial + (self.come & heads.i.ready)),
+            done.eq(retired),
             taken.eq(Mux(self.rewind, done if self._wrong else retired, taken + takes)),
-        ]  # fmt: skip
+        ]
         waited, swept, number = Signal(), Signal(BITS), heads.ahead.payload.merged.header.tick[SWEEP_BITS:]
         m.d.sync += [waited.eq(heads.waits & ~self.rewind & ~takes), swept.eq(self.swept)]
         m.d.comb += [
@@ -102,29 +109,43 @@ class EachCountsOnce(Elaboratable):
         asked = Signal(11)
         kind, slot = Signal(TagKind), Signal(2)
         m.d.sync += [
-            way.begun.eq(takes), way.up.eq(self.up), way.header.length.eq(self.length), way.header.tag.eq(self.tag),
-            way.header.end.eq(taken), asked.eq(Mux(counted, way.counted.remaining, left)), kind.eq(self.kind), slot.eq(self.slot),
-        ]  # fmt: skip
+            way.begun.eq(takes),
+            way.up.eq(self.up),
+            way.header.length.eq(self.length),
+            way.header.tag.eq(self.tag),
+            way.header.end.eq(taken),
+            asked.eq(Mux(counted, way.counted.remaining, left)),
+            kind.eq(self.kind),
+            slot.eq(self.slot),
+        ]
         m.d.comb += [
-            way.tag.valid.eq(1), way.tag.kind.eq(kind), way.tag.slot.eq(slot), way.ways[0].slot.eq(slot),
+            way.tag.valid.eq(1),
+            way.tag.kind.eq(kind),
+            way.tag.slot.eq(slot),
+            way.ways[0].slot.eq(slot),
             way.tag.remaining.eq(Mux(way.header.tag == 0, asked, 7)),
-            way.hit.eq(self.hit), way.choice.eq(self.hit),
-            way.slot.state.eq(Mux(self.lives, SlotState.IN_FLIGHT, SlotState.COMPLETED)), way.slot.qid.eq(1),
+            way.hit.eq(self.hit),
+            way.choice.eq(self.hit),
+            way.slot.state.eq(Mux(self.lives, SlotState.IN_FLIGHT, SlotState.COMPLETED)),
+            way.slot.qid.eq(1),
             way.slot.first_known.eq(Mux(wrote, self.noise, seen)),
             way.slot.left.eq(Mux(wrote, self.noise.replicate(rest.shape().size), rest.as_value())),
-        ]  # fmt: skip
+        ]
         lengths = [way.header.length, *(Signal(3, name=f"length{n}") for n in (2, 3, 4, 5))]
         m.d.sync += [later.eq(earlier) for earlier, later in zip(lengths, lengths[1:], strict=False)]
 
         m.d.comb += [
-            Assert(~(way.done & way.odd)), Assert(~way.other | ~ended),
-            Assert(~ended | (way.end[:BITS] == expected)), Assert(~way.other | (way.header.end[:BITS] == expected)),
+            Assert(~(way.done & way.odd)),
+            Assert(~way.other | ~ended),
+            Assert(~ended | (way.end[:BITS] == expected)),
+            Assert(~way.other | (way.header.end[:BITS] == expected)),
             Assert(~(way.see | way.see_first | way.count) | way.done),
             Assert(~counted | (way.counted.remaining == (left - lengths[-1] + (1 if self._wrong else 0))[:11])),
-            Assert(~sees | (way.see_first == ~seen)), Assert(~sees | way.see_left.checked),
+            Assert(~sees | (way.see_first == ~seen)),
+            Assert(~sees | way.see_left.checked),
             Assert(~sees | (way.see_left.dws == Mux(rest.dws < 0, rest.dws, rest.dws - lengths[-1]))),
             Assert(way.behind | ended | (taken == expected)),  # none is forgotten
-        ]  # fmt: skip
+        ]
         return m
 
 

@@ -30,9 +30,10 @@ class EveryEventIsTold(Elaboratable):
         offered, taken, lost, still = Signal(BITS), Signal(BITS), Signal(BITS), Signal(2)
         m.d.comb += [queue.i0.valid.eq(self.valid[0]), queue.i1.valid.eq(self.valid[1]), queue.out.ready.eq(self.ready)]
         m.d.sync += [
-            offered.eq(offered + self.valid[0] + self.valid[1]), taken.eq(taken + (queue.out.valid & self.ready)),
+            offered.eq(offered + self.valid[0] + self.valid[1]),
+            taken.eq(taken + (queue.out.valid & self.ready)),
             lost.eq(lost + (queue.lost & (1 if self._wrong else 3))),
-        ]  # fmt: skip
+        ]
         with m.If(self.valid.any() | queue.out.valid):
             m.d.sync += still.eq(0)
         with m.Elif(still != 3):
@@ -56,9 +57,13 @@ class EveryLossIsTold(Elaboratable):
         m.d.sync += now.eq(now + Mux(self.late, 1_000_000, 4))
         added, told = [Signal(BITS, name=f"added{n}") for n in range(2)], [Signal(BITS, name=f"told{n}") for n in range(2)]
         m.d.comb += [
-            reporter.now.eq(now), reporter.enable.eq(1), reporter.flush.eq(self.flush), reporter.o_ready.eq(self.ready),
-            reporter.add0.eq(Mux(self.source, 0, self.add)), reporter.add1.eq(Mux(self.source, self.add, 0)),
-        ]  # fmt: skip
+            reporter.now.eq(now),
+            reporter.enable.eq(1),
+            reporter.flush.eq(self.flush),
+            reporter.o_ready.eq(self.ready),
+            reporter.add0.eq(Mux(self.source, 0, self.add)),
+            reporter.add1.eq(Mux(self.source, self.add, 0)),
+        ]
         took = reporter.o_valid & self.ready
         for n, source in enumerate((LossSource.RECORDS, LossSource.EVENTS)):
             m.d.sync += added[n].eq(added[n] + Mux(self.source == n, self.add, 0))

@@ -134,9 +134,11 @@ class DescramblerIsSerial(Elaboratable):
         data = [serial.symbol(n, self.word[n], self.bypass) for n in range(self.symbols)]
         serial_data, parallel_data, serial_register, register = self.outputs
         m.d.comb += [
-            serial_data.eq(Cat(d for d, _ in data)), serial_register.eq(serial.register),
-            parallel_data.eq(Cat(step.out[n].data for n in range(self.symbols))), register.eq(step.after.lfsr),
-        ]  # fmt: skip
+            serial_data.eq(Cat(d for d, _ in data)),
+            serial_register.eq(serial.register),
+            parallel_data.eq(Cat(step.out[n].data for n in range(self.symbols))),
+            register.eq(step.after.lfsr),
+        ]
         if not self.claim:
             return m
         # COM leaves no training in progress, and never more than 14 symbols to come. Both hold after any step (asserted).

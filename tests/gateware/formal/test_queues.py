@@ -43,9 +43,13 @@ class RecordsAreNumbered(Elaboratable):
             m.d.sync += writing.eq(writing - 1)
         m.d.sync += serial.eq(serial + self.i_valid + self.also)
         m.d.comb += [
-            queue.i_valid.eq(self.i_valid), queue.also.eq(self.also), queue.o_ready.eq(self.o_ready), queue.o_index.eq(self.o_index),
-            Assert(queue.lost == (self.i_valid & ~queue.room)), Assert(~queue.empty | ~queue.o_valid),
-        ]  # fmt: skip
+            queue.i_valid.eq(self.i_valid),
+            queue.also.eq(self.also),
+            queue.o_ready.eq(self.o_ready),
+            queue.o_index.eq(self.o_index),
+            Assert(queue.lost == (self.i_valid & ~queue.room)),
+            Assert(~queue.empty | ~queue.o_valid),
+        ]
         named = Signal()  # the word requested in the previous cycle, of the same record
         m.d.sync += named.eq(queue.o_valid & ~self.o_ready & self.o_index)
         with m.If(queue.o_valid):
@@ -78,10 +82,15 @@ class TlpsComeOutAsTheirFatesSay(Elaboratable):
         frame, going = Signal(BITS), Signal(BITS)  # number of the frame, and of the beat in it
         sequence, coming = Signal(12, init=100), store.frames.payload
         m.d.comb += [
-            store.frames.valid.eq(self.valid), coming.data.eq(Cat(frame, going)), coming.dws.eq(2), coming.first.eq(going == 0),
-            coming.last.eq(self.last), coming.verdict.eq(self.verdict), coming.tick.eq(frame),
+            store.frames.valid.eq(self.valid),
+            coming.data.eq(Cat(frame, going)),
+            coming.dws.eq(2),
+            coming.first.eq(going == 0),
+            coming.last.eq(self.last),
+            coming.verdict.eq(self.verdict),
+            coming.tick.eq(frame),
             coming.sequence.eq(sequence + self.skip - self.again),
-        ]  # fmt: skip
+        ]
         kept = Signal(2)  # every beat carries an identification of its number
         m.d.sync += kept.eq(Cat(self.skip, self.again))
         m.d.comb += Assume((going == 0) | (kept == Cat(self.skip, self.again)))
@@ -119,9 +128,11 @@ class TlpsComeOutAsTheirFatesSay(Elaboratable):
             m.d.comb += [Assert(came != delivered), Assert(out.first == (beat == 0))]
             with m.If(came == self.watched):
                 m.d.comb += [
-                    Assert(out.tick[:BITS] == tick), Assert(out.data[: 2 * BITS] == Cat(tick, beat)), Assert(out.last == (beat == beats)),
+                    Assert(out.tick[:BITS] == tick),
+                    Assert(out.data[: 2 * BITS] == Cat(tick, beat)),
+                    Assert(out.last == (beat == beats)),
                     Assert((out.lost == (0 if self._wrong else lost)) | ~out.first),
-                ]  # fmt: skip
+                ]
             with m.If(out.last):
                 m.d.sync += came.eq(came + 1)
         m.d.comb += Assert(store.pending | (came == delivered) | good)

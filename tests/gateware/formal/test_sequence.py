@@ -47,14 +47,18 @@ class EveryTlpOnce(Elaboratable):
         in_window = Signal(name=f"{name}_in_window")
         agrees = Signal(name=f"{name}_agrees")
         m.d.comb += [
-            behind.eq(following - self.watched - 1), in_window.eq((behind >= 0) & (behind < WINDOW)),
+            behind.eq(following - self.watched - 1),
+            in_window.eq((behind >= 0) & (behind < WINDOW)),
             agrees.eq(
                 ~state.known
-                | ((state.expected == following[:12]) & (begun < following)
-                   & (~passed | ((self.watched >= begun) & (behind >= 0)))
-                   & (~in_window | (state.had.bit_select(self.watched[:6], 1) == ((self.watched < begun) | passed))))
+                | (
+                    (state.expected == following[:12])
+                    & (begun < following)
+                    & (~passed | ((self.watched >= begun) & (behind >= 0)))
+                    & (~in_window | (state.had.bit_select(self.watched[:6], 1) == ((self.watched < begun) | passed)))
+                )
             ),
-        ]  # fmt: skip
+        ]
         return agrees
 
     def elaborate(self, platform):
@@ -73,12 +77,13 @@ class EveryTlpOnce(Elaboratable):
         m.d.comb += missed.eq(Mux(at_zero & (serial[:12] < WINDOW), serial[:12], 0))
         near = [self.watched, serial, self.following, self.begun]
         m.d.comb += [
-            away.eq(serial - self.following), fresh.eq(self.forget | self.begin | ~state.known),
+            away.eq(serial - self.following),
+            fresh.eq(self.forget | self.begin | ~state.known),
             *(Assume((n > 8192) & (n < (1 << 20) - 20000)) for n in near),
             Assume(fresh | ~self.strobe | ((away >= -2048) & (away < 2048))),
             # The past: the filter knows the same numbers.
             Assume(self._agrees(m, "before", state, self.passed, self.begun, self.following)),
-        ]  # fmt: skip
+        ]
 
         with m.If(self.strobe & ~fresh):
             m.d.comb += [

@@ -52,8 +52,9 @@ class SlotsAreFreeOrTaken(Elaboratable):
         with m.Elif(self.take & slots.any_free):
             slots.allocate(m, state=SlotState.ANNOUNCED, qid=0, index=0, flags=0)
             m.d.comb += [
-                Assert(~taken.bit_select(slots.free, 1)), Assert(slots.w["generation"] != generations[slots.free]),
-            ]  # fmt: skip
+                Assert(~taken.bit_select(slots.free, 1)),
+                Assert(slots.w["generation"] != generations[slots.free]),
+            ]
             m.d.sync += [taken.bit_select(slots.free, 1).eq(1), generations[slots.free].eq(slots.w["generation"]), rests.eq(0)]
         with m.Elif(self.give):
             if not self._wrong:
@@ -112,9 +113,21 @@ class WhatIsLinkedIsFound(Elaboratable):
             with m.State("LINK"):
                 search.link(m, which)
                 slots.write(
-                    m, which, opcode=0, cid=search.cid, nsid=0, prp1=0, ranges_expected=0, pages_sure=0, flags=0, ranges=0,
-                    doorbell=0, generation=0, epoch=0, qid=search.qid,
-                )  # fmt: skip
+                    m,
+                    which,
+                    opcode=0,
+                    cid=search.cid,
+                    nsid=0,
+                    prp1=0,
+                    ranges_expected=0,
+                    pages_sure=0,
+                    flags=0,
+                    ranges=0,
+                    doorbell=0,
+                    generation=0,
+                    epoch=0,
+                    qid=search.qid,
+                )
                 m.d.sync += there.bit_select(which, 1).eq(1)
                 m.next = "CHOOSE"
 
@@ -147,12 +160,18 @@ class NothingGoesBeforeItsTick(Elaboratable):
         done = Signal(64)
         # The head has a past tick, less than a second ago; it stays until it is taken.
         m.d.comb += [
-            done.eq(Mux(stays, head, now - self.done[:30])), Assume(~stays | self.waits), Assume(now >= 1 << 30), Assume(now < 1 << 62),
+            done.eq(Mux(stays, head, now - self.done[:30])),
+            Assume(~stays | self.waits),
+            Assume(now >= 1 << 30),
+            Assume(now < 1 << 62),
             Assume(now - done < 1 << 31),
-            release.now.eq(now), release.waits.eq(self.waits), release.done.eq(done), release.taken.eq(self.taken),
+            release.now.eq(now),
+            release.waits.eq(self.waits),
+            release.done.eq(done),
+            release.taken.eq(self.taken),
             *self.claims(m, release.ripe, self.waits & (now >= done + self.delay + (1 if self._wrong else 0)), stays),
             Assert(~self.waits | release.ripe | (release.deadline == done + self.delay)),
-        ]  # fmt: skip
+        ]
         m.d.sync += [head.eq(done), stays.eq(self.waits & ~(release.ripe & self.taken))]
         return m
 

@@ -24,8 +24,18 @@ LONG = os.environ.get("WATTBELL_FORMAL") == "all"
 DEPTH = 14 if LONG else 12
 """Cycles. 12 hold an arming, an event, its action and the next arming; `make formal` uses some more."""
 ARM, DISARM, FORCE = range(3)
-SETTINGS = ("trigger_control", "trigger_level", "trigger_hysteresis", "trigger_opcode", "trigger_latency", "trigger_match",
-            "trigger_action", "trigger_delay", "trigger_lba_first", "trigger_lba_last")  # fmt: skip
+SETTINGS = (
+    "trigger_control",
+    "trigger_level",
+    "trigger_hysteresis",
+    "trigger_opcode",
+    "trigger_latency",
+    "trigger_match",
+    "trigger_action",
+    "trigger_delay",
+    "trigger_lba_first",
+    "trigger_lba_last",
+)
 INPUTS = ("data", "trigger_command_written", "perst_n", "clkreq_n", "link_state", "sampled", "sample", "completed", "completion")
 
 
@@ -127,8 +137,9 @@ class ActsOnce(Claim):
         now_left = Signal(3)
         due = Signal(64)
         m.d.comb += [
-            now_left.eq(Mux(self.fires, Cat(run, marker, stop), left)), due.eq(dut.trigger_tick + dut.trigger_delay),
-        ]  # fmt: skip
+            now_left.eq(Mux(self.fires, Cat(run, marker, stop), left)),
+            due.eq(dut.trigger_tick + dut.trigger_delay),
+        ]
         m.d.sync += left.eq(now_left)
         with m.If(dut.write.valid | dut.start_gate):
             m.d.comb += [Assert(self.fired), Assert(now >= due), Assert(~dut.start_gate | meter)]
@@ -267,14 +278,16 @@ class OfACommand(ItsTick):
         by_opcode, by_lba, by_latency, by_error = (dut.trigger_control[bit] for bit in range(8, 12))
         event, has_lba, behind = Signal(), Signal(), Signal(42)
         m.d.comb += [
-            has_lba.eq(~c.admin & Cat(c.opcode == opcode for opcode in LBA_OPCODES).any()), behind.eq(c.lba + c.blocks),
-        ]  # fmt: skip
+            has_lba.eq(~c.admin & Cat(c.opcode == opcode for opcode in LBA_OPCODES).any()),
+            behind.eq(c.lba + c.blocks),
+        ]
         with m.If(self.source == TriggerSource.COMMAND):
             m.d.comb += event.eq(
                 (~by_opcode | (((c.opcode & mask) == (value & mask)) & Mux(c.admin, admin, io)))
                 & (~by_lba | (has_lba & (c.lba <= dut.trigger_lba_last) & (behind > dut.trigger_lba_first)))
-                & (~by_latency | (c.latency > dut.trigger_latency)) & (~by_error | c.error)
-            )  # fmt: skip
+                & (~by_latency | (c.latency > dut.trigger_latency))
+                & (~by_error | c.error)
+            )
         with m.Else():
             m.d.comb += event.eq(
                 c.admin & (c.opcode == 0x09) & (c.lba[:8] == 0x02) & ~c.error & dut.trigger_match.bit_select(c.blocks[:5], 1)
@@ -284,8 +297,15 @@ class OfACommand(ItsTick):
         return both, c.tick
 
 
-PROOFS = [(FiresOncePerArming, range(10)), (ActsOnce, range(10)), (ActsInTime, range(10)), (OfAnEdge, range(5, 8)), (OfALevel, range(2, 5)),
-          (OfACommand, range(8, 10)), (OfAnEdge, range(2))]  # fmt: skip
+PROOFS = [
+    (FiresOncePerArming, range(10)),
+    (ActsOnce, range(10)),
+    (ActsInTime, range(10)),
+    (OfAnEdge, range(5, 8)),
+    (OfALevel, range(2, 5)),
+    (OfACommand, range(8, 10)),
+    (OfAnEdge, range(2)),
+]
 
 
 @pytest.mark.parametrize(("claim", "sources"), PROOFS)

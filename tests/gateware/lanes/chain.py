@@ -49,11 +49,20 @@ class Sent:
 def send(tlps: Iterable[Timed], speed: str, lanes: int, *, seed: int, faults: Faults = Faults()) -> Sent:  # noqa: B008
     """Send TLPs in the order of the trace, both directions together: none begins before the previous one, however slow the link."""
     r = random.Random(seed)
-    sent = Sent(tuple(
-        Sender(speed, lanes, seed=r.getrandbits(32), tick=START, errors=faults.errors, heard=faults.heard,
-               wiring=Wiring.some(r, lanes, speed) if faults.wired else None)
-        for _ in range(2)
-    ))  # fmt: skip
+    sent = Sent(
+        tuple(
+            Sender(
+                speed,
+                lanes,
+                seed=r.getrandbits(32),
+                tick=START,
+                errors=faults.errors,
+                heard=faults.heard,
+                wiring=Wiring.some(r, lanes, speed) if faults.wired else None,
+            )
+            for _ in range(2)
+        )
+    )
     bit = BIT_PS[speed]
     late = [s.wiring.late[0] * bit for s in sent.senders]
     begin = max(s.now_ps() for s in sent.senders) + 1_000_000

@@ -60,10 +60,17 @@ def judge(sender: Sender, tlps: Iterable[Delivered], events: Iterable[Told], cou
     came = duplicates | set(delivered.values())
     excused = _missing_are_excused(sender, came, delivered)
     tally = Tally(
-        sent=sender.serial, copies=len(copies), damaged=sum(c.damaged for c in copies), delivered=len(delivered),
-        duplicates=len(duplicates), lost=sender.serial - len(delivered), late=counters["late"], excused=excused,
-        spoilt=sender.spoilt, nullified=sender.nullified,
-    )  # fmt: skip
+        sent=sender.serial,
+        copies=len(copies),
+        damaged=sum(c.damaged for c in copies),
+        delivered=len(delivered),
+        duplicates=len(duplicates),
+        lost=sender.serial - len(delivered),
+        late=counters["late"],
+        excused=excused,
+        spoilt=sender.spoilt,
+        nullified=sender.nullified,
+    )
     assert counters["tlps"] == len(delivered) and counters["duplicates"] == len(duplicates)
     assert counters["dropped"] == counters["lost_events"] == 0, counters
     if not sender.rate:

@@ -95,8 +95,20 @@ class Script:
         return "".join(f"{line}\n" for _, line in sorted(lines, key=lambda entry: entry[0]))
 
 
-_VERILATE = ("--cc", "-O3", "--output-split", "20000", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--x-assign", "fast", "--x-initial", "fast",
-             "--no-assert")  # fmt: skip
+_VERILATE = (
+    "--cc",
+    "-O3",
+    "--output-split",
+    "20000",
+    "-Wno-fatal",
+    "-Wno-lint",
+    "-Wno-style",
+    "--x-assign",
+    "fast",
+    "--x-initial",
+    "fast",
+    "--no-assert",
+)
 _OPTIMISE = ("OPT_FAST=-O1", "OPT_SLOW=-O0")
 """For the C++ compiler: build time matters more than speed."""
 
@@ -154,9 +166,22 @@ def build() -> Path:
     target = BUILD / f"lane_player-{_digest(source.read_bytes(), *(m.name.encode() for m in models))}"
     if not target.exists():
         root = subprocess.run([_verilator(), "--getenv", "VERILATOR_ROOT"], capture_output=True, text=True, check=True).stdout.strip()
-        _call("g++", "-std=c++17", "-O1", *(f"-I{m}" for m in models), f"-I{root}/include", f"-I{root}/include/vltstd", source,
-              *models[0].glob("libV*.a"), *models[1].glob("libV*.a"), models[1] / "libverilated.a", "-pthread", "-latomic",
-              "-o", target.with_suffix(f".{os.getpid()}"))  # fmt: skip
+        _call(
+            "g++",
+            "-std=c++17",
+            "-O1",
+            *(f"-I{m}" for m in models),
+            f"-I{root}/include",
+            f"-I{root}/include/vltstd",
+            source,
+            *models[0].glob("libV*.a"),
+            *models[1].glob("libV*.a"),
+            models[1] / "libverilated.a",
+            "-pthread",
+            "-latomic",
+            "-o",
+            target.with_suffix(f".{os.getpid()}"),
+        )
         target.with_suffix(f".{os.getpid()}").rename(target)
     return target
 
@@ -199,10 +224,13 @@ def play(player: Path, mode: str, down: Path, up: Path, script: Script, out: Pat
     said = json.loads(done.stdout)
     names = [name for name, _ in COUNTERS]
     return Run(
-        out.with_suffix(".stream").read_bytes(), (_tlps(out.with_suffix(".down")), _tlps(out.with_suffix(".up"))),
-        _events(out.with_suffix(".events")), tuple(dict(zip(names, said[d], strict=True)) for d in ("down", "up")),
-        said["clocks"], said["seconds"],
-    )  # fmt: skip
+        out.with_suffix(".stream").read_bytes(),
+        (_tlps(out.with_suffix(".down")), _tlps(out.with_suffix(".up"))),
+        _events(out.with_suffix(".events")),
+        tuple(dict(zip(names, said[d], strict=True)) for d in ("down", "up")),
+        said["clocks"],
+        said["seconds"],
+    )
 
 
 def _tlps(path: Path) -> list[Delivered]:

@@ -48,13 +48,31 @@ class ReceiverTop(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "clk": In(1), "raw": In(40 * LANES), "raw_valid": In(1), "raw8": In(32 * LANES), "raw8_valid": In(1),
-            "rate": In(2), "now": In(64), "down": In(1), "tlp": Out(BEAT.size), "tlp_valid": Out(1), "tlp_last": Out(1),
-            "tlp_dws": Out(3), "tlp_tick": Out(64),
-            "event": Out(LINK_EVENT.size), "event_valid": Out(1), "event_ready": In(1), "event_tick": Out(64), "event_kind": Out(5),
-            "event_argument": Out(32), "side": Out(SIDE.size), "counters": Out(COUNTERS.size),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "clk": In(1),
+                "raw": In(40 * LANES),
+                "raw_valid": In(1),
+                "raw8": In(32 * LANES),
+                "raw8_valid": In(1),
+                "rate": In(2),
+                "now": In(64),
+                "down": In(1),
+                "tlp": Out(BEAT.size),
+                "tlp_valid": Out(1),
+                "tlp_last": Out(1),
+                "tlp_dws": Out(3),
+                "tlp_tick": Out(64),
+                "event": Out(LINK_EVENT.size),
+                "event_valid": Out(1),
+                "event_ready": In(1),
+                "event_tick": Out(64),
+                "event_kind": Out(5),
+                "event_argument": Out(32),
+                "side": Out(SIDE.size),
+                "counters": Out(COUNTERS.size),
+            }
+        )
 
     def elaborate(self, platform):
         m = clocked(self.clk)
@@ -62,18 +80,33 @@ class ReceiverTop(wiring.Component):
         beat, event, side = receiver.tlps.payload, receiver.events.payload, Signal(SIDE)
         rate = held(m, self.rate)
         m.d.comb += [
-            receiver.raw.eq(data.View(receiver.raw.shape(), held(m, self.raw))), receiver.raw_valid.eq(held(m, self.raw_valid)),
-            receiver.raw8.eq(data.View(receiver.raw8.shape(), held(m, self.raw8))), receiver.raw8_valid.eq(held(m, self.raw8_valid)),
+            receiver.raw.eq(data.View(receiver.raw.shape(), held(m, self.raw))),
+            receiver.raw_valid.eq(held(m, self.raw_valid)),
+            receiver.raw8.eq(data.View(receiver.raw8.shape(), held(m, self.raw8))),
+            receiver.raw8_valid.eq(held(m, self.raw8_valid)),
             receiver.rate.eq(rate),
-            receiver.now.eq(held(m, self.now)), receiver.down.eq(held(m, self.down)),
-            receiver.events.ready.eq(self.event_ready), self.tlp.eq(beat), self.tlp_valid.eq(receiver.tlps.valid),
-            self.tlp_last.eq(beat.last), self.tlp_dws.eq(beat.dws), self.tlp_tick.eq(beat.tick),
-            self.event.eq(event), self.event_valid.eq(receiver.events.valid), self.event_tick.eq(event.tick),
-            self.event_kind.eq(event.kind), self.event_argument.eq(event.argument), self.counters.eq(receiver.counters),
+            receiver.now.eq(held(m, self.now)),
+            receiver.down.eq(held(m, self.down)),
+            receiver.events.ready.eq(self.event_ready),
+            self.tlp.eq(beat),
+            self.tlp_valid.eq(receiver.tlps.valid),
+            self.tlp_last.eq(beat.last),
+            self.tlp_dws.eq(beat.dws),
+            self.tlp_tick.eq(beat.tick),
+            self.event.eq(event),
+            self.event_valid.eq(receiver.events.valid),
+            self.event_tick.eq(event.tick),
+            self.event_kind.eq(event.kind),
+            self.event_argument.eq(event.argument),
+            self.counters.eq(receiver.counters),
             *(side.counters[name].eq(receiver.counters[name]) for name in LINK_COUNTERS),
-            side.side.state.eq(receiver.state), side.side.lanes.eq(receiver.lanes), side.side.rate.eq(rate + 1),
-            side.side.pending.eq(receiver.pending), side.side.pending_tick.eq(receiver.pending_tick), self.side.eq(side),
-        ]  # fmt: skip
+            side.side.state.eq(receiver.state),
+            side.side.lanes.eq(receiver.lanes),
+            side.side.rate.eq(rate + 1),
+            side.side.pending.eq(receiver.pending),
+            side.side.pending_tick.eq(receiver.pending_tick),
+            self.side.eq(side),
+        ]
         return m
 
 
@@ -81,12 +114,27 @@ class InstrumentTop(wiring.Component):
     """The instrument, 128 bits wide, for a tap of lanes, with ADCs that respond at once with a constant; CLKREQ# is asserted."""
 
     def __init__(self):
-        ports = {f"{name}{key}": In(width) for name in ("down", "up") for key, width in (
-            ("", BEAT.size), ("_valid", 1), ("_event", LINK_EVENT.size), ("_event_valid", 1), ("_side", SIDE.size))}  # fmt: skip
-        super().__init__({
-            "clk": In(1), **ports, "down_event_ready": Out(1), "up_event_ready": Out(1), "perst_n": In(1), "now": Out(64),
-            "reg_addr": In(8), "reg_wdata": In(32), "reg_we": In(1), "out": Out(33), "out_valid": Out(1), "out_ready": In(1),
-        })  # fmt: skip
+        ports = {
+            f"{name}{key}": In(width)
+            for name in ("down", "up")
+            for key, width in (("", BEAT.size), ("_valid", 1), ("_event", LINK_EVENT.size), ("_event_valid", 1), ("_side", SIDE.size))
+        }
+        super().__init__(
+            {
+                "clk": In(1),
+                **ports,
+                "down_event_ready": Out(1),
+                "up_event_ready": Out(1),
+                "perst_n": In(1),
+                "now": Out(64),
+                "reg_addr": In(8),
+                "reg_wdata": In(32),
+                "reg_we": In(1),
+                "out": Out(33),
+                "out_valid": Out(1),
+                "out_ready": In(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = clocked(self.clk)
@@ -98,16 +146,25 @@ class InstrumentTop(wiring.Component):
             side = data.View(SIDE, port["_side"])
             m.d.sync += link.count.eq(Array(side.counters[name] for name in LINK_COUNTERS)[link.counter])
             m.d.comb += [
-                into.payload.eq(data.View(BEAT, port[""])), into.valid.eq(port["_valid"]),
-                link.events.payload.eq(data.View(LINK_EVENT, port["_event"])), link.events.valid.eq(port["_event_valid"]),
-                port["_event_ready"].eq(link.events.ready), link.side.eq(side.side),
-            ]  # fmt: skip
+                into.payload.eq(data.View(BEAT, port[""])),
+                into.valid.eq(port["_valid"]),
+                link.events.payload.eq(data.View(LINK_EVENT, port["_event"])),
+                link.events.valid.eq(port["_event_valid"]),
+                port["_event_ready"].eq(link.events.ready),
+                link.side.eq(side.side),
+            ]
         m.d.comb += [
-            self.now.eq(instrument.now), instrument.perst_n.eq(held(m, self.perst_n)), instrument.link_state.eq(1),
-            instrument.reg_addr.eq(held(m, self.reg_addr)), instrument.reg_wdata.eq(held(m, self.reg_wdata)),
-            instrument.reg_we.eq(held(m, self.reg_we)), instrument.out.ready.eq(held(m, self.out_ready)),
-            self.out.eq(instrument.out.payload), self.out_valid.eq(instrument.out.valid),
-            instrument.adc_v.eq(100_000), instrument.adc_i.eq(50_000),
-        ]  # fmt: skip
+            self.now.eq(instrument.now),
+            instrument.perst_n.eq(held(m, self.perst_n)),
+            instrument.link_state.eq(1),
+            instrument.reg_addr.eq(held(m, self.reg_addr)),
+            instrument.reg_wdata.eq(held(m, self.reg_wdata)),
+            instrument.reg_we.eq(held(m, self.reg_we)),
+            instrument.out.ready.eq(held(m, self.out_ready)),
+            self.out.eq(instrument.out.payload),
+            self.out_valid.eq(instrument.out.valid),
+            instrument.adc_v.eq(100_000),
+            instrument.adc_i.eq(50_000),
+        ]
         m.d.sync += instrument.adc_valid.eq(instrument.adc_start)
         return m

@@ -54,8 +54,21 @@ class Host:
         cid, tag, buffer = k // QUEUES & 0xFFFF, k % 256, _BUFFERS + 4096 * (k % _BUFFER_PAGES)
         slot, blocks = q.tail, max(1, data_bytes // 512)
         q.tail = (q.tail + 1) % q.size
-        sqe = struct.pack("<BBHL8x8xQQ6L", READ if data_bytes else FLUSH, 0, cid, 1, buffer if data_bytes else 0, 0,
-                          k if data_bytes else 0, 0, blocks - 1 if data_bytes else 0, 0, 0, 0)  # fmt: skip
+        sqe = struct.pack(
+            "<BBHL8x8xQQ6L",
+            READ if data_bytes else FLUSH,
+            0,
+            cid,
+            1,
+            buffer if data_bytes else 0,
+            0,
+            k if data_bytes else 0,
+            0,
+            blocks - 1 if data_bytes else 0,
+            0,
+            0,
+            0,
+        )
 
         def fetch() -> None:
             self._then(link.read(UP, q.base + 64 * slot, 64, tag), 400, complete)
@@ -116,9 +129,17 @@ class Outcome:
 
 
 def play(
-    player: Path, rate: float, milliseconds: float, folder: Path, *, data_bytes: int = 0, usb: bool = True, speed: str | None = "8",
-    lanes: int = 4, drain_ns: int = 1_200_000,
-) -> Outcome:  # fmt: skip
+    player: Path,
+    rate: float,
+    milliseconds: float,
+    folder: Path,
+    *,
+    data_bytes: int = 0,
+    usb: bool = True,
+    speed: str | None = "8",
+    lanes: int = 4,
+    drain_ns: int = 1_200_000,
+) -> Outcome:
     """Play a drive that is set up, then `rate` commands per second for `milliseconds`.
 
     `usb`: the stream is limited to :data:`USB_BYTES_PER_S`. `speed` None: TLPs bypass the lanes. `drain_ns`: time from the last

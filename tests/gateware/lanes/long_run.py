@@ -23,8 +23,14 @@ def stress(player: Path, speed: str, lanes: int, tlps: int, seed: int, folder: P
     r = random.Random(seed)
     ends, senders = [], []
     for name in ("down", "up"):
-        sender = Sender(speed, lanes, seed=r.getrandbits(32), tick=chain.START, errors=r.choice([1e-5, ERRORS, ERRORS]),
-                        wiring=Wiring.some(r, lanes, speed))  # fmt: skip
+        sender = Sender(
+            speed,
+            lanes,
+            seed=r.getrandbits(32),
+            tick=chain.START,
+            errors=r.choice([1e-5, ERRORS, ERRORS]),
+            wiring=Wiring.some(r, lanes, speed),
+        )
         replays, faults = r.choice([0.0, 0.03, 0.1]), r.choice([0.0, 0.03])
         for n in range(tlps // 2):
             sender.send(tr.some_tlp(r))
@@ -87,8 +93,15 @@ def run(player: Path, trace: Sequence[Timed], speed: str, lanes: int, tlps: int,
         for tally in tallies:
             total[name] += tally
         turn += 1
-        result.write_text(json.dumps({
-            "speed": speed, "lanes": lanes, "tlps": {k: asdict(v) for k, v in total.items()},
-            "commands": {k: asdict(v) for k, v in of_commands.items()},
-        }, indent=1))  # fmt: skip
+        result.write_text(
+            json.dumps(
+                {
+                    "speed": speed,
+                    "lanes": lanes,
+                    "tlps": {k: asdict(v) for k, v in total.items()},
+                    "commands": {k: asdict(v) for k, v in of_commands.items()},
+                },
+                indent=1,
+            )
+        )
     assert sum(tally.damaged for tally in total.values()) > 0.002 * tlps

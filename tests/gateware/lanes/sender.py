@@ -109,7 +109,7 @@ class Sender:
 
     def __init__(
         self, speed: str, lanes: int, *, seed: int, tick: int, errors: float = 0.0, heard: float = 1.0, wiring: Wiring | None = None
-    ):  # fmt: skip
+    ):
         self.speed, self.lanes, self.rate, self.heard = speed, lanes, errors, heard
         self.r = random.Random(seed)
         self.wiring = wiring or Wiring.straight(lanes)

@@ -39,8 +39,9 @@ async def in_a_row(dut, bench: Bench, several: list[Sent]) -> int:
 
 async def clocks(dut, bench: Bench, sent: Sent) -> int:
     """Plays one TLP; returns the cycles from the one in which the engine takes its header to the last before it is idle again."""
-    valid, payload = (dut.up__tlps__valid, dut.up__tlps__payload) if sent.direction == UP else (
-        dut.down__tlps__valid, dut.down__tlps__payload)  # fmt: skip
+    valid, payload = (
+        (dut.up__tlps__valid, dut.up__tlps__payload) if sent.direction == UP else (dut.down__tlps__valid, dut.down__tlps__payload)
+    )
     dut.now.value = sent.tick
     for beat in bench.beats(sent):
         valid.value, payload.value = 1, beat

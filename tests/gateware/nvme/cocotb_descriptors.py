@@ -118,11 +118,19 @@ async def descriptors_that_are_not_followed(dut):
     with_pieces(model)
     model.nsids = (1,)  # of no known format: no length flags anything
     cases = [
-        (descriptor(0x5000, 512, BLOCK, 1), 0x40), (descriptor(0x5000, 512, KEYED), 0x40), (descriptor(0x5000, 511, BLOCK), 0x40),
-        (descriptor(0x5002, 512, BLOCK), 0x80), (descriptor(0x5000, 1 << 25, BLOCK), 0x80), (descriptor(0x5000, 24, LAST), 0x40),
-        (descriptor(0x5004, 32, LAST), 0x40), (descriptor(0x5000, 1 << 16, SEGMENT), 0x40), (descriptor(0, 510, BUCKET), 0x40),
-        (descriptor(0x5000, 512, BLOCK), 0xC0), (descriptor(0x5000, 512, BLOCK), 0x40), (descriptor(0x5008, 32, LAST), 0x80),
-    ]  # fmt: skip
+        (descriptor(0x5000, 512, BLOCK, 1), 0x40),
+        (descriptor(0x5000, 512, KEYED), 0x40),
+        (descriptor(0x5000, 511, BLOCK), 0x40),
+        (descriptor(0x5002, 512, BLOCK), 0x80),
+        (descriptor(0x5000, 1 << 25, BLOCK), 0x80),
+        (descriptor(0x5000, 24, LAST), 0x40),
+        (descriptor(0x5004, 32, LAST), 0x40),
+        (descriptor(0x5000, 1 << 16, SEGMENT), 0x40),
+        (descriptor(0, 510, BUCKET), 0x40),
+        (descriptor(0x5000, 512, BLOCK), 0xC0),
+        (descriptor(0x5000, 512, BLOCK), 0x40),
+        (descriptor(0x5008, 32, LAST), 0x80),
+    ]
     for number, (first, flags) in enumerate(cases):
         command = model.io(1, READ, 1, offset=0)
         command.sqe = command.sqe[:1] + bytes((flags,)) + command.sqe[2:24] + first + command.sqe[40:]

@@ -234,8 +234,11 @@ async def a_capture_is_from_a_tick_to_before_a_tick(dut):
 def bells_of_queue_1(model: Model, link: Link) -> list[int]:
     """Which of the TLPs are its SQ doorbells."""
     register = model.bar0 + 0x1000 + 2 * (4 << model.stride)
-    return [n for n, s in enumerate(link.sent) if s.direction == 0 and s.raw[0] & 0x5F == 0x40 and len(s.raw) in (16, 20)
-            and int.from_bytes(s.raw[8:-4], "big") == register]  # fmt: skip
+    return [
+        n
+        for n, s in enumerate(link.sent)
+        if s.direction == 0 and s.raw[0] & 0x5F == 0x40 and len(s.raw) in (16, 20) and int.from_bytes(s.raw[8:-4], "big") == register
+    ]
 
 
 @cocotb.test()

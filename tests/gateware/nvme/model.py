@@ -25,9 +25,15 @@ def due_of_admin(opcode: int, cdw: tuple[int, ...]) -> int | None:
     if opcode & 3 == 0 or opcode in (0x01, 0x05):
         return 0
     return {
-        0x02: 4 * ((first >> 16 | (second & 0xFFFF) << 16) + 1), 0x06: 4096, 0x09: (FEATURES | {0x0D: 0}).get(first & 0xFF),
-        0x0A: FEATURES.get(first & 0xFF), 0x0D: {0: 4096, 1: 0}.get(first & 0xF), 0x11: 4 * (first + 1), 0x15: 4096, 0x81: second,
-    }.get(opcode)  # fmt: skip
+        0x02: 4 * ((first >> 16 | (second & 0xFFFF) << 16) + 1),
+        0x06: 4096,
+        0x09: (FEATURES | {0x0D: 0}).get(first & 0xFF),
+        0x0A: FEATURES.get(first & 0xFF),
+        0x0D: {0: 4096, 1: 0}.get(first & 0xF),
+        0x11: 4 * (first + 1),
+        0x15: 4096,
+        0x81: second,
+    }.get(opcode)
 
 
 class Model(Memory):

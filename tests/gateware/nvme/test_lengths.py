@@ -123,10 +123,20 @@ def test_formats() -> None:
         assert await d.due(READ, dws=(0, 0, 7)) is None
         # Eight blocks with 8 or 64 bytes of metadata each; 6 bytes are no double words, and of FLBAS 20h no format is known.
         for flbas, size, apart, metadata in (
-            (0, 128, 0, 0), (1, 128, 0, 16), (BEHIND | 1, 130, 0, 0), (2, 1024, 0, 128), (BEHIND | 2, 1040, 0, 0), (3, 1024, 1, 0),
-            (BEHIND | 3, None, 0, 0), (4, None, 0, 0), (5, None, 0, 0), (6, 16384, 0, 0), (7, None, 0, 0), (0x20, None, 1, 0),
+            (0, 128, 0, 0),
+            (1, 128, 0, 16),
+            (BEHIND | 1, 130, 0, 0),
+            (2, 1024, 0, 128),
+            (BEHIND | 2, 1040, 0, 0),
+            (3, 1024, 1, 0),
+            (BEHIND | 3, None, 0, 0),
+            (4, None, 0, 0),
+            (5, None, 0, 0),
+            (6, 16384, 0, 0),
+            (7, None, 0, 0),
+            (0x20, None, 1, 0),
             (BEHIND, 128, 0, 0),
-        ):  # fmt: skip
+        ):
             await d.identify(1, flbas, words=64, slot=flbas)
             assert await d.due(READ, dws=(0, 0, 7), mptr=4) == (size and 8 * size), f"FLBAS {flbas:02X}h"
             assert (d.apart, d.metadata) == (apart, metadata), f"FLBAS {flbas:02X}h"

@@ -22,9 +22,20 @@ def garbled(monkeypatch):
 
 @pytest.mark.parametrize(
     ("module", "seed"),
-    [("cocotb_tracker", 1), ("cocotb_corners", 1), ("cocotb_pages", 1), ("cocotb_edges", 1), ("cocotb_clocks", 1), ("cocotb_hosts", 1),
-     ("cocotb_lengths", 1), ("cocotb_bells", 1), ("cocotb_messages", 1), ("cocotb_descriptors", 1), ("cocotb_resets", 1)],
-)  # fmt: skip
+    [
+        ("cocotb_tracker", 1),
+        ("cocotb_corners", 1),
+        ("cocotb_pages", 1),
+        ("cocotb_edges", 1),
+        ("cocotb_clocks", 1),
+        ("cocotb_hosts", 1),
+        ("cocotb_lengths", 1),
+        ("cocotb_bells", 1),
+        ("cocotb_messages", 1),
+        ("cocotb_descriptors", 1),
+        ("cocotb_resets", 1),
+    ],
+)
 def test_tracker(module, seed):
     env = {"WIDTH": "128", "TICKS": "4", "SEED": str(seed)}
     harness.run(NvmeTracker(128, 4), name="tracker", test_module=module, here=__file__, env=env, seed=seed)

@@ -9,10 +9,13 @@ from tests.gateware.phy.symbols import Received, unpack
 
 CONTROL = (0x1C, 0x3C, 0x5C, 0x7C, 0x9C, 0xBC, 0xDC, 0xFC, 0xF7, 0xFB, 0xFD, 0xFE)
 COLUMN = {
-    disparity: {t.encode(v, k, disparity)[0]: (v, k, t.encode(v, k, disparity)[1])
-                for k, values in ((False, range(256)), (True, CONTROL)) for v in values}
+    disparity: {
+        t.encode(v, k, disparity)[0]: (v, k, t.encode(v, k, disparity)[1])
+        for k, values in ((False, range(256)), (True, CONTROL))
+        for v in values
+    }
     for disparity in (-1, 1)
-}  # fmt: skip
+}
 LEAVES = {disparity: next(c for c, (_v, _k, after) in COLUMN[-disparity].items() if after == disparity) for disparity in (-1, 1)}
 """Code that leaves each running disparity."""
 

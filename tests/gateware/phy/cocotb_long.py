@@ -41,9 +41,12 @@ async def many(dut):
                 r.choice([sent.retrain, sent.sleep])()
             sent.end() if part == changes else sent.leave(0xE)
             wiring = Wiring(
-                skew=tuple(r.randrange(5) for _ in range(lanes)), shift=tuple(r.randrange(8) for _ in range(lanes)),
-                invert=tuple(r.random() < 0.5 for _ in range(lanes)), reverse=reverse, errors=errors,
-            )  # fmt: skip
+                skew=tuple(r.randrange(5) for _ in range(lanes)),
+                shift=tuple(r.randrange(8) for _ in range(lanes)),
+                invert=tuple(r.random() < 0.5 for _ in range(lanes)),
+                reverse=reverse,
+                errors=errors,
+            )
             heard = await it.play(sent, wiring, seed=r.getrandbits(32))
             played.append(sent)
         try:

@@ -11,8 +11,19 @@ from tests.gateware.phy.tap import BLOCKS, LANES, STATES, TICKS, Wiring, tap
 TLPS = int(os.environ.get("TAP_TLPS", "120"))
 WIDTHS = [n for n in (1, 2, 4) if n <= LANES]
 RATES = [0, 1, 2] if BLOCKS else [0, 1]
-BROKEN = ("lost", "late", "bad_frames", "bad_dllps", "headless", "corrected_tokens", "lost_tokens", "corrected_registers",
-          "damaged_skips", "bad_parity", "lanes_differ")  # fmt: skip
+BROKEN = (
+    "lost",
+    "late",
+    "bad_frames",
+    "bad_dllps",
+    "headless",
+    "corrected_tokens",
+    "lost_tokens",
+    "corrected_registers",
+    "damaged_skips",
+    "bad_parity",
+    "lanes_differ",
+)
 
 
 def states(heard):
@@ -196,8 +207,9 @@ async def speeds(dut, lanes):
     Sequence numbers continue, and every intact TLP comes once.
     """
     it = await tap(dut)
-    wiring = Wiring(skew=(0, 3, 1, 2)[:lanes], shift=(3, 6, 0, 5)[:lanes], invert=(True, False, True, False)[:lanes], reverse=lanes == 4,
-                    noise=60)  # fmt: skip
+    wiring = Wiring(
+        skew=(0, 3, 1, 2)[:lanes], shift=(3, 6, 0, 5)[:lanes], invert=(True, False, True, False)[:lanes], reverse=lanes == 4, noise=60
+    )
     played, sent = [], None
     order = (0, 1, 2, 1, 2, 0)
     for rate, following in zip(order, (*order[1:], None)):

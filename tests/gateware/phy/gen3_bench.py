@@ -18,8 +18,20 @@ from tests.gateware.phy import transmitter as t
 from tests.gateware.phy.tap import COUNTERS
 
 GOOD, NULLIFIED, BAD_LCRC, BAD_FRAME = range(4)
-EVENTS = {"bad_header": 4, "moved": 4, "corrected_register": 4, "damaged_skp": 4, "parity": 4, "lanes_differ": 1, "overflow": 1,
-          "corrected_token": 1, "lost_token": 1, "regained": 1, "bad_dllp": 1, "lost_dllps": 2}  # fmt: skip
+EVENTS = {
+    "bad_header": 4,
+    "moved": 4,
+    "corrected_register": 4,
+    "damaged_skp": 4,
+    "parity": 4,
+    "lanes_differ": 1,
+    "overflow": 1,
+    "corrected_token": 1,
+    "lost_token": 1,
+    "regained": 1,
+    "bad_dllp": 1,
+    "lost_dllps": 2,
+}
 SETTLE = 70
 """Cycles to wait after a change of the rate, with margin."""
 
@@ -42,9 +54,26 @@ class Bench:
 
     def __init__(self, dut, lanes: int):
         self.dut, self.lanes = dut, lanes
-        names = ("raw", "raw_valid", "raw8", "raw8_valid", "now", "rate", "down", "polarity_set", "polarity", "lanes_set", "lanes_to",
-                 "aligned", "block_events", "events__ready", "frames__valid", "frames__payload", "dllps__valid",
-                 "dllps__payload")  # fmt: skip
+        names = (
+            "raw",
+            "raw_valid",
+            "raw8",
+            "raw8_valid",
+            "now",
+            "rate",
+            "down",
+            "polarity_set",
+            "polarity",
+            "lanes_set",
+            "lanes_to",
+            "aligned",
+            "block_events",
+            "events__ready",
+            "frames__valid",
+            "frames__payload",
+            "dllps__valid",
+            "dllps__payload",
+        )
         self.port = {p: getattr(dut, p) for p in names}
         self.clear()
 

@@ -14,8 +14,13 @@ class PcsTop(wiring.Component):
     """
 
     def __init__(self):
-        self._parts = {"decoder4": Decoder8b10b(4), "lane2": LaneReceiver(2), "lane4": LaneReceiver(4),
-                       "deskew2": Deskew(2, 2), "deskew4": Deskew(4, 4)}  # fmt: skip
+        self._parts = {
+            "decoder4": Decoder8b10b(4),
+            "lane2": LaneReceiver(2),
+            "lane4": LaneReceiver(4),
+            "deskew2": Deskew(2, 2),
+            "deskew4": Deskew(4, 4),
+        }
         super().__init__({name: Out(part.signature) for name, part in self._parts.items()})
 
     def elaborate(self, platform):
@@ -35,8 +40,15 @@ class ReceiverTop(wiring.Component):
     def __init__(self, lanes: int, *, ticks_per_clock: int):
         self._part = Receiver(lanes, 4, ticks_per_clock=ticks_per_clock, blocks=True)
         blocks = self._part.blocks.signature.members
-        super().__init__({**dict(self._part.signature.members.items()), "frames": blocks["frames"], "dllps": blocks["dllps"],
-                          "block_events": blocks["events"], "search_rate": Out(2)})  # fmt: skip
+        super().__init__(
+            {
+                **dict(self._part.signature.members.items()),
+                "frames": blocks["frames"],
+                "dllps": blocks["dllps"],
+                "block_events": blocks["events"],
+                "search_rate": Out(2),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

@@ -79,8 +79,18 @@ class Tap:
     async def start(self):
         dut = self.dut
         Clock(dut.clk, TICKS, unit="ns").start()
-        for name in ("raw", "raw_valid", "now", "rate", "down", "polarity_set", "polarity", "lanes_set", "lanes_to",
-                     *(("raw8", "raw8_valid") if BLOCKS else ())):  # fmt: skip
+        for name in (
+            "raw",
+            "raw_valid",
+            "now",
+            "rate",
+            "down",
+            "polarity_set",
+            "polarity",
+            "lanes_set",
+            "lanes_to",
+            *(("raw8", "raw8_valid") if BLOCKS else ()),
+        ):
             getattr(dut, name).value = 0
         dut.events__ready.value = 1
         await self.reset()

@@ -77,8 +77,12 @@ def test_8b10b(seed):
     slow, fast = t.Link(lanes, **options), FastLink(lanes, **options)
     assert slow_story(slow, seed) == slow_story(fast, seed) and len(slow.columns) == len(fast.columns)
     fast.unscrambled_from = slow.unscrambled_from
-    wires = {"skew": [r.randrange(6) for _ in range(lanes)], "shift": [r.randrange(10) for _ in range(lanes)],
-             "invert": [r.random() < 0.5 for _ in range(lanes)], "reverse": r.random() < 0.5}  # fmt: skip
+    wires = {
+        "skew": [r.randrange(6) for _ in range(lanes)],
+        "shift": [r.randrange(10) for _ in range(lanes)],
+        "invert": [r.random() < 0.5 for _ in range(lanes)],
+        "reverse": r.random() < 0.5,
+    }
     for a, b in zip(slow.bits(**wires), fast.bits(**wires), strict=True):
         assert bytes(a) == b.tobytes()
 
@@ -91,8 +95,11 @@ def test_128b130b(seed):
     slow, fast = Gen3Link(lanes, **options), FastGen3Link(lanes, **options)
     assert gen3_story(slow, seed) == gen3_story(fast, seed)
     assert slow.starts() == fast.starts()
-    wires = {"late": [r.randrange(49) for _ in range(lanes)], "invert": [r.random() < 0.5 for _ in range(lanes)],
-             "reverse": r.random() < 0.5}  # fmt: skip
+    wires = {
+        "late": [r.randrange(49) for _ in range(lanes)],
+        "invert": [r.random() < 0.5 for _ in range(lanes)],
+        "reverse": r.random() < 0.5,
+    }
     for a, b in zip(slow.bits(**wires), fast.bits(**wires), strict=True):
         assert bytes(a) == b.tobytes()
 

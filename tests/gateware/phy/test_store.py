@@ -44,10 +44,18 @@ def test_only_what_is_good_and_once(width):
             for at in range(0, len(body), step):
                 part = body[at : at + step]
                 last = at + step >= len(body)
-                ctx.set(beats, {
-                    "data": int.from_bytes(part, "little"), "dws": len(part) // 4, "first": at == 0, "last": last,
-                    "verdict": verdict if last else r.choice(list(Verdict)), "sequence": sequence % 4096, "tick": tick,
-                })  # fmt: skip
+                ctx.set(
+                    beats,
+                    {
+                        "data": int.from_bytes(part, "little"),
+                        "dws": len(part) // 4,
+                        "first": at == 0,
+                        "last": last,
+                        "verdict": verdict if last else r.choice(list(Verdict)),
+                        "sequence": sequence % 4096,
+                        "tick": tick,
+                    },
+                )
                 ctx.set(store.frames.valid, 1)
                 await ctx.tick()
                 while r.random() < 0.1:

@@ -98,8 +98,16 @@ def test_what_is_scrambled_and_what_moves_the_register():
     link.idle(2)
     link.on_all([t.STP, t.Symbol(0x55), t.Symbol(0x33, plain=True), t.Symbol(0)])
     sent = link.on_the_wire()[0]
-    assert sent == [(0xBC, True), *[(0x1C, True)] * 3, (keys[0], False), (keys[1], False), (0xFB, True), (0x55 ^ keys[3], False),
-                    (0x33, False), (keys[5], False)]  # fmt: skip
+    assert sent == [
+        (0xBC, True),
+        *[(0x1C, True)] * 3,
+        (keys[0], False),
+        (keys[1], False),
+        (0xFB, True),
+        (0x55 ^ keys[3], False),
+        (0x33, False),
+        (keys[5], False),
+    ]
 
 
 def test_dllp_crc_is_the_published_one():
@@ -164,8 +172,10 @@ def test_striping_and_the_wires(lanes):
     striped = [c[n] for c in link.columns[at : at + 8 // lanes] for n in range(lanes)]
     assert [t.name(s) for s in striped] == ["K28.2", "D0.2", "D8.0", "D0.0", "D0.7", "D21.7", "D6.0", "K29.7"]
     assert [s.value for s in link.columns[2]] == list(range(lanes))
-    sets = re.findall("S(P+)([^SP]*)", "".join("S" if c[0] == t.COM and d[0] == t.SKP else "P" if c[0] == t.SKP else "." for c, d in
-                                              zip(link.columns, link.columns[1:])))  # fmt: skip
+    sets = re.findall(
+        "S(P+)([^SP]*)",
+        "".join("S" if c[0] == t.COM and d[0] == t.SKP else "P" if c[0] == t.SKP else "." for c, d in zip(link.columns, link.columns[1:])),
+    )
     assert [len(skips) for skips, _ in sets] == [1, 5, 1][: len(sets)] and len(sets) == 3
     assert all(100 <= len(between) <= 108 for _, between in sets[:-1])
     assert all(len(set(c)) == 1 for c in link.columns if t.SKP in c)

@@ -211,8 +211,12 @@ def ack_of(sequence: int, *, nak: bool = False) -> bytes:
     return bytes([0x10 if nak else 0, 0, sequence >> 8, sequence & 255])
 
 
-CODES = {t.encode(value, k, disparity)[0]: (value, k) for disparity in (-1, 1)
-         for k, values in ((False, range(256)), (True, (0xBC, 0x1C))) for value in values}  # fmt: skip
+CODES = {
+    t.encode(value, k, disparity)[0]: (value, k)
+    for disparity in (-1, 1)
+    for k, values in ((False, range(256)), (True, (0xBC, 0x1C)))
+    for value in values
+}
 """Every code of a data symbol, COM or SKP."""
 
 

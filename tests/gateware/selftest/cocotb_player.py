@@ -101,7 +101,13 @@ class Host:
             assert kind == TlpType.CPL_DATA and not up and tlp.status == CplStatus.SC
             address, length, tag = self.read
             assert (len(data), tlp.byte_count, tlp.tag, tlp.requester_id, tlp.completer_id, tlp.lower_address) == (
-                length, length, tag, DRIVE, HOST, address & 0x7F)  # fmt: skip
+                length,
+                length,
+                tag,
+                DRIVE,
+                HOST,
+                address & 0x7F,
+            )
             self.answers.append((address, data))
             self.read = None
 
@@ -152,7 +158,9 @@ async def pattern(dut):
         opcode, cid, _, sq, _, cdw10, cdw11, _ = entry(admin[64:])
         assert (opcode, cid, cdw10, cdw11) == (1, 1, 255 << 16 | 1, 1 << 16 | 1)
         assert [w[1:] for w in host.writes if w[0] and 0x110000 <= w[1] < 0x110100] == [
-            (0x110000, struct.pack("<IIHHHH", 0, 0, 1, 0, 0, 1)), (0x110010, struct.pack("<IIHHHH", 0, 0, 2, 0, 1, 1))]  # fmt: skip
+            (0x110000, struct.pack("<IIHHHH", 0, 0, 1, 0, 0, 1)),
+            (0x110010, struct.pack("<IIHHHH", 0, 0, 2, 0, 1, 1)),
+        ]
 
         # The reads: a block of 512 bytes each, command n of block n.
         assert [a for a, _ in answers] == [sq + 64 * n for n in range(commands)]
@@ -161,10 +169,17 @@ async def pattern(dut):
             assert (opcode, cid, nsid, prp2, slba, slba_high, cdw12) == (2, n, 1, 0, n, 0, 0) and len(sqe) == 64
         after = host.writes[[w[1] for w in host.writes].index(BAR0 + 0x1008) :]
         message = next(a for up, a, d in host.writes if up and a >> 20 == 0xFEE)
-        assert after == [row for n in range(commands) for row in (
-            (0, BAR0 + 0x1008, struct.pack("<I", n + 1)), (1, prp1, bytes(512)),
-            (1, cq + 16 * n, struct.pack("<IIHHHH", 0, 0, n + 1, 1, n, 1)), (1, message, struct.pack("<I", 0x4021)),
-            (0, BAR0 + 0x100C, struct.pack("<I", n + 1)))]  # fmt: skip
+        assert after == [
+            row
+            for n in range(commands)
+            for row in (
+                (0, BAR0 + 0x1008, struct.pack("<I", n + 1)),
+                (1, prp1, bytes(512)),
+                (1, cq + 16 * n, struct.pack("<IIHHHH", 0, 0, n + 1, 1, n, 1)),
+                (1, message, struct.pack("<I", 0x4021)),
+                (0, BAR0 + 0x100C, struct.pack("<I", n + 1)),
+            )
+        ]
         gaps = [b - a for a, b in zip(doorbells, doorbells[1:], strict=False)]
         assert all(8000 <= gap <= 8000 + 2 * TICKS for gap in gaps)
 

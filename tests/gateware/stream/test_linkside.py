@@ -22,14 +22,27 @@ L0, L1, RECOVERY, DETECT = 1, 3, 6, 7
 
 # (kind, argument) -> (type, arg16, arg32)
 CASES = [
-    ((STATE, 4), (16, L0, 0)), ((STATE, 7), (16, RECOVERY, 0)), ((STATE, 3), (16, DETECT, 0)), ((STATE, 6), (16, L1, 0)),
-    ((LANES, 0b01_1_1_0011), (17, 0b110011, 0)), ((SPEED, 0x8E), (18, 0x0E, 0)),
-    ((RATE, 2), (19, 3, 0)), ((LOCK, 0b1_1011), (20, 0b1_1011, 0)),
-    ((NAK, 0xABC), (21, 0x10, 0xABC)), ((POWER, 0x23), (21, 0x23, 0)), ((INIT_FC, 0xF0030840), (21, 0x40, 0xF0030840)),
-    ((LOST, 0x123 | 5 << 12), (22, 0x0123, 5)), ((RECOVERED, 0x123), (22, 0x1123, 0)), ((DUPLICATE, 0xFFF), (22, 0x2FFF, 0)),
-    ((NULLIFIED, 1), (22, 0x3001, 0)), ((BAD_LCRC, 2), (22, 0x4002, 0)), ((BAD_FRAME, 3), (22, 0x5003, 0)),
-    ((NO_ROOM, 4 | 7 << 12), (22, 0x6004, 7)), ((FAULTS, 0x15), (23, 0, 0x15)), ((BLOCK_FAULTS, 0x3FFFFFF), (24, 0, 0x3FFFFFF)),
-]  # fmt: skip
+    ((STATE, 4), (16, L0, 0)),
+    ((STATE, 7), (16, RECOVERY, 0)),
+    ((STATE, 3), (16, DETECT, 0)),
+    ((STATE, 6), (16, L1, 0)),
+    ((LANES, 0b01_1_1_0011), (17, 0b110011, 0)),
+    ((SPEED, 0x8E), (18, 0x0E, 0)),
+    ((RATE, 2), (19, 3, 0)),
+    ((LOCK, 0b1_1011), (20, 0b1_1011, 0)),
+    ((NAK, 0xABC), (21, 0x10, 0xABC)),
+    ((POWER, 0x23), (21, 0x23, 0)),
+    ((INIT_FC, 0xF0030840), (21, 0x40, 0xF0030840)),
+    ((LOST, 0x123 | 5 << 12), (22, 0x0123, 5)),
+    ((RECOVERED, 0x123), (22, 0x1123, 0)),
+    ((DUPLICATE, 0xFFF), (22, 0x2FFF, 0)),
+    ((NULLIFIED, 1), (22, 0x3001, 0)),
+    ((BAD_LCRC, 2), (22, 0x4002, 0)),
+    ((BAD_FRAME, 3), (22, 0x5003, 0)),
+    ((NO_ROOM, 4 | 7 << 12), (22, 0x6004, 7)),
+    ((FAULTS, 0x15), (23, 0, 0x15)),
+    ((BLOCK_FAULTS, 0x3FFFFFF), (24, 0, 0x3FFFFFF)),
+]
 
 
 def test_the_wire_has_every_counter_of_the_receiver():

@@ -85,10 +85,15 @@ def make(r: random.Random) -> Tlp:
 def kind_of(tlp: Tlp) -> TlpKind:
     """Return the tracker's kind for a TLP; NONE if the tracker ignores it."""
     kinds = {
-        TlpType.MEM_READ: TlpKind.MRD, TlpType.MEM_READ_64: TlpKind.MRD, TlpType.MEM_WRITE: TlpKind.MWR,
-        TlpType.MEM_WRITE_64: TlpKind.MWR, TlpType.CPL_DATA: TlpKind.CPLD, TlpType.CPL: TlpKind.CPL,
-        TlpType.CFG_READ_0: TlpKind.CFGRD, TlpType.CFG_WRITE_0: TlpKind.CFGWR,
-    }  # fmt: skip
+        TlpType.MEM_READ: TlpKind.MRD,
+        TlpType.MEM_READ_64: TlpKind.MRD,
+        TlpType.MEM_WRITE: TlpKind.MWR,
+        TlpType.MEM_WRITE_64: TlpKind.MWR,
+        TlpType.CPL_DATA: TlpKind.CPLD,
+        TlpType.CPL: TlpKind.CPL,
+        TlpType.CFG_READ_0: TlpKind.CFGRD,
+        TlpType.CFG_WRITE_0: TlpKind.CFGWR,
+    }
     kind = kinds.get(tlp.fmt_type, TlpKind.NONE)
     return TlpKind.NONE if UPSTREAM and kind in (TlpKind.CPL, TlpKind.CFGRD, TlpKind.CFGWR) else kind
 

@@ -34,9 +34,13 @@ unit = "W"
 
 
 LIMITS: dict[str, list[float | str]] = {
-    "pass": [4.0], "marginal": [3.001], "near": [2.999], "fail": [4.0, 2.5], "unmeasured": [4.0, "parameter.cap"],
+    "pass": [4.0],
+    "marginal": [3.001],
+    "near": [2.999],
+    "fail": [4.0, 2.5],
+    "unmeasured": [4.0, "parameter.cap"],
     "mixed": [4.0, 2.5, "parameter.cap"],
-}  # fmt: skip
+}
 """Limits of the requirements R-0, R-1, ... by file: a number of watts, or an expression."""
 
 

@@ -39,9 +39,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("openhtf")
     capture = material(made)
     requirement_file(made / "least.toml", requirement("R-0", 2.999, 'side = "at least"\n'), requirement("R-1", 2.9, 'side = "at least"\n'))
-    requirement_file(made / "informative.toml", requirement("R-0", 4.0), *(
-        requirement(f"R-{k}", limit, 'severity = "informative"\n') for k, limit in enumerate((2.5, "parameter.cap"), start=1)
-    ))  # fmt: skip
+    requirement_file(
+        made / "informative.toml",
+        requirement("R-0", 4.0),
+        *(requirement(f"R-{k}", limit, 'severity = "informative"\n') for k, limit in enumerate((2.5, "parameter.cap"), start=1)),
+    )
     names = ("pass", "marginal", "near", "fail", "unmeasured", "none", "least", "informative")
     done = run(made, capture, *(made / f"{name}.toml" for name in names))
     assert all((made / f"{name}.json").is_file() for name in names), done.stdout + done.stderr
@@ -51,11 +53,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("name", "test", "outcomes", "marginal"),
     [
-        ("pass", "PASS", ["PASS"], False), ("marginal", "PASS", ["PASS"], True), ("near", "FAIL", ["FAIL"], None),
-        ("fail", "FAIL", ["PASS", "FAIL"], None), ("unmeasured", "FAIL", ["PASS", "UNSET"], None), ("none", "ERROR", [], None),
-        ("least", "PASS", ["PASS", "PASS"], True), ("informative", "PASS", ["PASS", "FAIL"], False),
+        ("pass", "PASS", ["PASS"], False),
+        ("marginal", "PASS", ["PASS"], True),
+        ("near", "FAIL", ["FAIL"], None),
+        ("fail", "FAIL", ["PASS", "FAIL"], None),
+        ("unmeasured", "FAIL", ["PASS", "UNSET"], None),
+        ("none", "ERROR", [], None),
+        ("least", "PASS", ["PASS", "PASS"], True),
+        ("informative", "PASS", ["PASS", "FAIL"], False),
     ],
-)  # fmt: skip
+)
 def test_a_verdict_is_a_measurement(folder: Path, name: str, test: str, outcomes: list[str], marginal: bool | None) -> None:
     read = record(folder / f"{name}.json")
     assert read["outcome"] == test and bool(read["marginal"]) is bool(marginal)

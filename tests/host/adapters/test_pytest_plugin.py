@@ -54,9 +54,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "test_user.py").write_text(CASES.replace("CAPTURE", repr(str(capture))))
     for how in ("skip", "fail"):
         done = called(
-            made, "-m", "pytest", "-p", "wattbell.adapters.pytest_plugin", "--wattbell-not-measured", how, f"--junitxml={how}.xml",
-            "-p", "no:cacheprovider",
-        )  # fmt: skip
+            made,
+            "-m",
+            "pytest",
+            "-p",
+            "wattbell.adapters.pytest_plugin",
+            "--wattbell-not-measured",
+            how,
+            f"--junitxml={how}.xml",
+            "-p",
+            "no:cacheprovider",
+        )
         (made / f"{how}.txt").write_text(done.stdout + done.stderr)
         assert done.returncode == 1, done.stdout
     return made
@@ -117,8 +125,10 @@ def test_the_example_passes_on_the_virtual_rig(tmp_path: Path) -> None:
     assert "intel-660p-1tb, a MODEL on the virtual rig: nothing is measured" in done.stdout
     cases = {case.name: case for suite in JUnitXml.fromfile(str(tmp_path / "ours/report.xml")) for case in suite}
     assert {name: one for name, (one, _) in outcomes(tmp_path / "ours/report.xml").items()} == {
-        "test_the_drive_is_the_one_we_bought": "passed", "test_requirement[lab/L-1]": "passed", "test_requirement[lab/L-2]": "passed",
-    }  # fmt: skip
+        "test_the_drive_is_the_one_we_bought": "passed",
+        "test_requirement[lab/L-1]": "passed",
+        "test_requirement[lab/L-2]": "passed",
+    }
     told = {one.name: one.value for one in cases["test_requirement[lab/L-1]"].child(Properties)}
     assert told == {"lab/L-1": "pass"}
     assert [path.name for path in (tmp_path / "ours/runs").iterdir()] == ["quick"], "both requirements judge one run"

@@ -60,7 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("A Conditional Pass", "PASS", ""),
         ("The Drive", "PASS", ""),
     ],
-)  # fmt: skip
+)
 def test_a_verdict_ends_the_test(folder: Path, test: str, status: str, said: str) -> None:
     found = results(folder)
     assert found[test][0] == status and said in found[test][1], found[test]

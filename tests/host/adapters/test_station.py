@@ -51,11 +51,13 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 @pytest.mark.parametrize(
     ("limits", "worst"),
     [
-        ((4.0,), "pass"), ((4.0, 3.001), "conditional pass"), ((4.0, "parameter.cap"), "not measured"),
+        ((4.0,), "pass"),
+        ((4.0, 3.001), "conditional pass"),
+        ((4.0, "parameter.cap"), "not measured"),
         ((2.999, "parameter.cap"), "conditional fail"),
         ((2.999, 2.5, 4.0), "fail"),
     ],
-)  # fmt: skip
+)
 def test_the_worst_verdict_that_counts_decides(capture: Path, tmp_path: Path, limits: tuple[Any, ...], worst: str) -> None:
     texts = [requirement(f"R-{k}", limit) for k, limit in enumerate(limits)]
     file = requirement_file(tmp_path / "few.toml", *texts, requirement("I", 1.0, INFORMATIVE))

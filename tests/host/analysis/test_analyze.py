@@ -321,17 +321,15 @@ def test_truth_passes_when_true_and_fails_when_not(builder):
     # a host that polls releases the CQE before the interrupt, which is no fault; an interrupt before that is one
     polled = lines[3].split(",")
     cqe = int(polled[11])
-    (work / "truth-commands.csv").write_text("\n".join([*lines, ""]).replace(
-        lines[3], ",".join([*polled[:12], str(cqe + 90_000), str(cqe + 50_000)])
-    ))  # fmt: skip
+    (work / "truth-commands.csv").write_text(
+        "\n".join([*lines, ""]).replace(lines[3], ",".join([*polled[:12], str(cqe + 90_000), str(cqe + 50_000)]))
+    )
     got = analyze(capture)["truth"]["commands"]
-    assert got["instants"]["msix"] == {
-        "compared": 0, "max_ticks": 0, "missing": 0, "extra": 0, "saturated": 0, "after_release": 1
-    }  # fmt: skip
+    assert got["instants"]["msix"] == {"compared": 0, "max_ticks": 0, "missing": 0, "extra": 0, "saturated": 0, "after_release": 1}
     assert got["instants"]["cq_head"]["missing"] == 1
-    (work / "truth-commands.csv").write_text("\n".join([*lines, ""]).replace(
-        lines[3], ",".join([*polled[:12], str(cqe + 40_000), str(cqe + 50_000)])
-    ))  # fmt: skip
+    (work / "truth-commands.csv").write_text(
+        "\n".join([*lines, ""]).replace(lines[3], ",".join([*polled[:12], str(cqe + 40_000), str(cqe + 50_000)]))
+    )
     assert analyze(capture)["truth"]["commands"]["instants"]["msix"]["missing"] == 1
     # a command two ticks late, and 0.3 % more energy
     truth["phases"][0]["energy_j"] = 0.2006

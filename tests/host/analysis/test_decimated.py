@@ -30,8 +30,14 @@ def decimated(path: Path, watt: np.ndarray, by: int) -> Capture:
         for first in range(0, len(last), 50):
             part = last[first : first + 50]
             power = filtered[part]
-            writer.add_rail(int(part[0]) * PERIOD - delay, by * PERIOD, np.full(len(part), VOLT, np.float32),
-                            (power / VOLT).astype(np.float32), energy_raw=int(sums[part[-1]]), adc_index=int(part[-1]) + 1)  # fmt: skip
+            writer.add_rail(
+                int(part[0]) * PERIOD - delay,
+                by * PERIOD,
+                np.full(len(part), VOLT, np.float32),
+                (power / VOLT).astype(np.float32),
+                energy_raw=int(sums[part[-1]]),
+                adc_index=int(part[-1]) + 1,
+            )
     capture = open_capture(path)
     capture.meta["rail"] |= {"adc_period_ticks": PERIOD, "decimation": by}
     save(path, capture.meta)

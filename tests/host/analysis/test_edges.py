@@ -66,21 +66,36 @@ def events(*rows: tuple[int, EventType, int]) -> pl.DataFrame:
     return pl.DataFrame(dict(zip(kinds, map(list, columns), strict=True)), schema=kinds)
 
 
-@pytest.mark.parametrize(("asserted", "exit_ticks", "from_clkreq"), [
-    (99, 180, None), (100, 200, 500), (101, 199, 499), (600, None, 0), (601, 180, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("asserted", "exit_ticks", "from_clkreq"),
+    [
+        (99, 180, None),
+        (100, 200, 500),
+        (101, 199, 499),
+        (600, None, 0),
+        (601, 180, None),
+    ],
+)
 def test_clkreq_belongs_to_a_wake_up_from_the_begin_of_the_idle_time_to_its_completion(
     asserted: int, exit_ticks: int | None, from_clkreq: int | None
 ) -> None:
     """Idle from tick 100, completed at 600; recovery at 120 and L0 at 300."""
-    found = Sidebands(events((120, EventType.LINK, int(LinkState.RECOVERY)), (300, EventType.LINK, int(LinkState.L0)),
-                              (asserted, EventType.CLKREQ, 0))).link_part(100, 600, 1.0)  # fmt: skip
+    found = Sidebands(
+        events((120, EventType.LINK, int(LinkState.RECOVERY)), (300, EventType.LINK, int(LinkState.L0)), (asserted, EventType.CLKREQ, 0))
+    ).link_part(100, 600, 1.0)
     assert found == {"link_exit_s": exit_ticks, "from_clkreq_s": from_clkreq}
 
 
 def test_the_links_exit_is_the_first_within_the_wake_up() -> None:
-    links = [(50, LinkState.L0), (100, LinkState.L1_2), (150, LinkState.RECOVERY), (160, LinkState.RECOVERY), (170, LinkState.L0),
-             (180, LinkState.L0), (600, LinkState.L0)]  # fmt: skip
+    links = [
+        (50, LinkState.L0),
+        (100, LinkState.L1_2),
+        (150, LinkState.RECOVERY),
+        (160, LinkState.RECOVERY),
+        (170, LinkState.L0),
+        (180, LinkState.L0),
+        (600, LinkState.L0),
+    ]
     rows = [(tick, EventType.LINK, int(state)) for tick, state in links]
     assert Sidebands(events(*rows)).link_part(100, 600, 1.0) == {"link_exit_s": 20, "from_clkreq_s": None}
     assert Sidebands(events(*rows)).link_part(165, 600, 1.0)["link_exit_s"] is None  # nothing says when it began
@@ -95,15 +110,29 @@ def test_a_track_of_a_signal_by_pieces() -> None:
     assert list(signal.pieces(12, 13)) == [(1, 1)] and list(signal.pieces(0, 10)) == [(5, 10)]
 
 
-@pytest.mark.parametrize(("bit", "spoiled"), [
-    (0, {"doorbell_to_fetch"}), (1, {"doorbell_to_fetch", "fetch_to_first_data", "fetch_to_cqe"}), (2, {"fetch_to_first_data", "data"}),
-    (3, {"data", "last_data_to_cqe"}), (4, {"cqe_to_msix"}), (5, {"cqe_to_cq_head"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("bit", "spoiled"),
+    [
+        (0, {"doorbell_to_fetch"}),
+        (1, {"doorbell_to_fetch", "fetch_to_first_data", "fetch_to_cqe"}),
+        (2, {"fetch_to_first_data", "data"}),
+        (3, {"data", "last_data_to_cqe"}),
+        (4, {"cqe_to_msix"}),
+        (5, {"cqe_to_cq_head"}),
+    ],
+)
 def test_a_saturated_age_is_in_no_split_that_begins_or_ends_with_it(builder: Any, bit: int, spoiled: set[str]) -> None:
     for k in range(3):
         start = MS * (k + 1)
-        builder.command(start, 100 * US, first_data_tick=start + 50 * US, last_data_tick=start + 60 * US, msix_tick=start + 101 * US,
-                        cq_head_tick=start + 102 * US, saturated=1 << bit if k == 1 else 0)  # fmt: skip
+        builder.command(
+            start,
+            100 * US,
+            first_data_tick=start + 50 * US,
+            last_data_tick=start + 60 * US,
+            msix_tick=start + 101 * US,
+            cq_head_tick=start + 102 * US,
+            saturated=1 << bit if k == 1 else 0,
+        )
     splits = analyze(builder.write())["commands"]["by_opcode"]["read"]["splits_s"]
     names = ("doorbell_to_fetch", "fetch_to_first_data", "data", "last_data_to_cqe", "fetch_to_cqe", "cqe_to_msix", "cqe_to_cq_head")
     assert {name: split["n"] for name, split in splits.items()} == {name: 2 if name in spoiled else 3 for name in names}
@@ -141,8 +170,11 @@ def test_a_window_inside_one_block_is_summed_from_its_samples(builder: Any, leng
 def test_what_fio_does_not_say_is_nothing() -> None:
     assert (FioDirection().total_ios, FioDirection().io_bytes, FioDirection().iops, FioDirection().bw_bytes) == (0, 0, 0.0, 0.0)
     assert (Latency().min, Latency().mean, Latency().max, FioJob().groupid) == (0.0, 0.0, 0.0, 0)
-    jobs = [FioJob(read=FioDirection(3, 300, lat_ns=Latency(5, 10.0, 20))), FioJob(read=FioDirection(1, 100, lat_ns=Latency(2, 30.0, 40))),
-            FioJob(read=FioDirection(4, 400, lat_ns=Latency()), trim=FioDirection(2, 9), write=FioDirection(0, 5))]  # fmt: skip
+    jobs = [
+        FioJob(read=FioDirection(3, 300, lat_ns=Latency(5, 10.0, 20))),
+        FioJob(read=FioDirection(1, 100, lat_ns=Latency(2, 30.0, 40))),
+        FioJob(read=FioDirection(4, 400, lat_ns=Latency()), trim=FioDirection(2, 9), write=FioDirection(0, 5)),
+    ]
     assert totals(jobs) == {
         "read": {"count": 8, "bytes": 800, "lat_ns": {"min": 2, "mean": (3 * 10 + 30) / 8, "max": 40}},
         "dsm": {"count": 2, "bytes": 9, "lat_ns": {"min": None, "mean": None, "max": None}},
@@ -163,12 +195,21 @@ def test_a_wake_up_against_the_truth(builder: Any, off_us: int, state: int | Non
     capture.meta["conditions"]["trace_origin_tick"] = origin
     save(capture.path, capture.meta)
     capture.workload_dir.mkdir()
-    phase = {"phase": 1, "start_tick": 100 * MS - origin, "end_tick": 900 * MS - origin, "energy_j": 1.0, "mean_w": 1.0,
-             "doorbell_ps": (800 * MS - origin) * 1000 + 400, "before": {"power_state": state}}  # fmt: skip
+    phase = {
+        "phase": 1,
+        "start_tick": 100 * MS - origin,
+        "end_tick": 900 * MS - origin,
+        "energy_j": 1.0,
+        "mean_w": 1.0,
+        "doorbell_ps": (800 * MS - origin) * 1000 + 400,
+        "before": {"power_state": state},
+    }
     (capture.workload_dir / "truth.json").write_text(json.dumps({"phases": [phase, {**phase, "phase": 2}]}))
     cqe = (806 * MS + off_us * US - origin) * 1000 + 400
-    lines = ["qid,cid,opcode,nsid,slba,blocks,status,doorbell_ps,fetch_ps,first_data_ps,last_data_ps,cqe_ps,msix_ps,cq_head_ps",
-             f"1,2,2,1,0,8,0,{phase['doorbell_ps']},{phase['doorbell_ps'] + 500_000},,,{cqe},,"]  # fmt: skip
+    lines = [
+        "qid,cid,opcode,nsid,slba,blocks,status,doorbell_ps,fetch_ps,first_data_ps,last_data_ps,cqe_ps,msix_ps,cq_head_ps",
+        f"1,2,2,1,0,8,0,{phase['doorbell_ps']},{phase['doorbell_ps'] + 500_000},,,{cqe},,",
+    ]
     (capture.workload_dir / "truth-commands.csv").write_text("\n".join(lines) + "\n")
     found = analyze(capture)["truth"]
     (wake,) = found["wakeups"]

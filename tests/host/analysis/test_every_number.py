@@ -39,7 +39,7 @@ def test_the_tables_of_a_capture_with_everything(found: Analysis) -> None:  # no
         ({"phases": [{"a": 1}, {"a": 2}]}, ["phases.a", "phases.a"]),
         ({"scores": [{"name": "mean", "reading": None, "unit": "W", "value": {"value": 2.0, "u": None}}]}, ["scores.mean"]),
     ],
-)  # fmt: skip
+)
 def test_what_the_walk_finds(document: object, paths: list[str]) -> None:
     assert [".".join(path) for path in without_u(document)] == paths
 
@@ -47,10 +47,15 @@ def test_what_the_walk_finds(document: object, paths: list[str]) -> None:
 @pytest.mark.parametrize(
     ("path", "pattern", "same"),
     [
-        ("a.b", "b", True), ("a.b", "a", False), ("a.b", "a.b", True), ("c.b", "a.b", False),
-        ("x.a.b.c", "a.*", True), ("x.a", "a.*", False), ("x.median, all", "x.median, *", True),
+        ("a.b", "b", True),
+        ("a.b", "a", False),
+        ("a.b", "a.b", True),
+        ("c.b", "a.b", False),
+        ("x.a.b.c", "a.*", True),
+        ("x.a", "a.*", False),
+        ("x.median, all", "x.median, *", True),
     ],
-)  # fmt: skip
+)
 def test_what_a_key_of_the_list_stands_for(path: str, pattern: str, same: bool) -> None:
     assert matches(tuple(path.split(".")), pattern) is same
 

@@ -110,12 +110,36 @@ def test_a_phase_with_wrong_types_is_told_with_its_key(workload: Path, described
         compared(workload, json.dumps({"jobs": [JOB]}), **described)
 
 
-KEYS = ["jobs", "jobname", "groupid", "job options", "global options", "read", "write", "trim", "sync", "total_ios", "io_bytes", "lat_ns",
-        "min", "mean", "max", "iodepth", "a"]  # fmt: skip
+KEYS = [
+    "jobs",
+    "jobname",
+    "groupid",
+    "job options",
+    "global options",
+    "read",
+    "write",
+    "trim",
+    "sync",
+    "total_ios",
+    "io_bytes",
+    "lat_ns",
+    "min",
+    "mean",
+    "max",
+    "iodepth",
+    "a",
+]
 LEAVES = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.integers(0, 9), st.floats(), st.floats(0, 1e6), st.sampled_from([10**30, 1 << 63, -1]),
-    st.sampled_from(KEYS), st.text(max_size=4),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.integers(0, 9),
+    st.floats(),
+    st.floats(0, 1e6),
+    st.sampled_from([10**30, 1 << 63, -1]),
+    st.sampled_from(KEYS),
+    st.text(max_size=4),
+)
 TREES = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4), max_leaves=12
 )

@@ -118,8 +118,16 @@ def test_a_percentile_needs_enough_samples_to_be_bounded():
         assert not supported(least - 1, p)
 
 
-RAIL_COLUMNS = {"first_tick": pl.Int64, "interval_ticks": pl.UInt32, "count": pl.UInt16, "adc_index": pl.UInt64,
-                "energy_raw": pl.Int64, "energy_high": pl.Int32, "epoch": pl.UInt32, "flags": pl.UInt16}  # fmt: skip
+RAIL_COLUMNS = {
+    "first_tick": pl.Int64,
+    "interval_ticks": pl.UInt32,
+    "count": pl.UInt16,
+    "adc_index": pl.UInt64,
+    "energy_raw": pl.Int64,
+    "energy_high": pl.Int32,
+    "epoch": pl.UInt32,
+    "flags": pl.UInt16,
+}
 
 
 def halves(energy):

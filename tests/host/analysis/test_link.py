@@ -25,8 +25,15 @@ def block(sequence: int, tick: int, *records: bytes) -> bytes:
     return whole + struct.pack("<I", zlib.crc32(whole))
 
 
-def record(direction: int, counters: dict[str, int], *, state: int = 1, lanes: int = 0xF, rate: int = 3,
-           acks: tuple[int, int, int, int] = (0, UNKNOWN32, 0, 0)) -> bytes:  # fmt: skip
+def record(
+    direction: int,
+    counters: dict[str, int],
+    *,
+    state: int = 1,
+    lanes: int = 0xF,
+    rate: int = 3,
+    acks: tuple[int, int, int, int] = (0, UNKNOWN32, 0, 0),
+) -> bytes:
     return RECORD.pack(direction, state, lanes, rate, *(counters.get(name, 0) for name in LINK_COUNTERS), *acks)
 
 
@@ -82,13 +89,33 @@ def test_the_link_is_awake_when_both_directions_are() -> None:
     """And its tick is the direction's own, not the one at which the instrument had seen both."""
     own, all_, s = EventType.LINK_STATE, EventType.LINK, LinkState
     seen = [(10, all_, s.L0, 0), (700, all_, s.L1, 0), (1000, all_, s.RECOVERY, 0), (1300, all_, s.L0, 0)]
-    told = [(1, own, 0, s.L0), (2, own, 1, s.L0), (500, own, 0, s.L1), (600, own, 1, s.L1), (900, own, 1, s.RECOVERY),
-            (950, own, 0, s.RECOVERY), (1100, own, 0, s.L0), (1200, own, 1, s.L0), (2000, own, 1, s.L0S), (3000, own, 0, s.L0S),
-            (4000, own, 1, s.L0)]  # fmt: skip
+    told = [
+        (1, own, 0, s.L0),
+        (2, own, 1, s.L0),
+        (500, own, 0, s.L1),
+        (600, own, 1, s.L1),
+        (900, own, 1, s.RECOVERY),
+        (950, own, 0, s.RECOVERY),
+        (1100, own, 0, s.L0),
+        (1200, own, 1, s.L0),
+        (2000, own, 1, s.L0S),
+        (3000, own, 0, s.L0S),
+        (4000, own, 1, s.L0),
+    ]
     ticks, both = states(events(*seen, *told))
     assert list(zip(ticks.tolist(), both.tolist(), strict=True)) == [
-        (1, s.UNKNOWN), (2, s.L0), (500, s.L1), (600, s.L1), (900, s.RECOVERY), (950, s.RECOVERY), (1100, s.RECOVERY), (1200, s.L0),
-        (2000, s.L0S), (3000, s.L0S), (4000, s.L0)]  # fmt: skip
+        (1, s.UNKNOWN),
+        (2, s.L0),
+        (500, s.L1),
+        (600, s.L1),
+        (900, s.RECOVERY),
+        (950, s.RECOVERY),
+        (1100, s.RECOVERY),
+        (1200, s.L0),
+        (2000, s.L0S),
+        (3000, s.L0S),
+        (4000, s.L0),
+    ]
     # Reported for one direction only, or for none: what the instrument saw.
     for some in ([], told[:1]):
         ticks, both = states(events(*some, *seen))

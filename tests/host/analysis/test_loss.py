@@ -23,17 +23,32 @@ MS = 1_000_000
 def book(gaps=(), losses=(), reach=0):
     rows = {name: [gap[k] for gap in gaps] for k, name in enumerate(("kind", "first_tick", "last_tick", "count"))}
     frame = pl.DataFrame(rows, schema={"kind": pl.String, "first_tick": pl.Int64, "last_tick": pl.Int64, "count": pl.Int64})
-    events = {"tick": [tick for tick, _, _ in losses], "type": [int(EventType.LOSS)] * len(losses),
-              "arg8": [int(source) for _, source, _ in losses], "arg32": [n for _, _, n in losses]}  # fmt: skip
+    events = {
+        "tick": [tick for tick, _, _ in losses],
+        "type": [int(EventType.LOSS)] * len(losses),
+        "arg8": [int(source) for _, source, _ in losses],
+        "arg32": [n for _, _, n in losses],
+    }
     types = {"tick": pl.Int64, "type": pl.UInt8, "arg8": pl.UInt8, "arg32": pl.UInt32}
     return LossBook(frame, pl.DataFrame(events, schema=types), 100, 1000, lambda: reach)
 
 
 @pytest.mark.parametrize(
     ("kind", "count", "commands", "rail"),
-    [("ANY", 1, 1, 1), ("ANY", 7, 7, 7), ("ANY", -1, 1, 1), ("COMMANDS", 20, 20, 0), ("COMMANDS", -1, 1, 0), ("RAIL", 9, 0, 9),
-     ("RAIL", -1, 0, 1), ("EVENTS", 3, 3, 0), ("EVENTS", -1, 1, 0), ("TLP", 5, 0, 0), ("STATUS", 1, 0, 0)],
-)  # fmt: skip
+    [
+        ("ANY", 1, 1, 1),
+        ("ANY", 7, 7, 7),
+        ("ANY", -1, 1, 1),
+        ("COMMANDS", 20, 20, 0),
+        ("COMMANDS", -1, 1, 0),
+        ("RAIL", 9, 0, 9),
+        ("RAIL", -1, 0, 1),
+        ("EVENTS", 3, 3, 0),
+        ("EVENTS", -1, 1, 0),
+        ("TLP", 5, 0, 0),
+        ("STATUS", 1, 0, 0),
+    ],
+)
 def test_a_gap_counts_under_what_it_may_hide(kind, count, commands, rail):
     found = book([(kind, 300, 400, count)])
     for window in ((100, 1000), (350, 360), (400, 500), (200, 301)):

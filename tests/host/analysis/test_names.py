@@ -35,18 +35,35 @@ def test_data_crosses_the_link_for_write_read_and_compare() -> None:
 
 @pytest.mark.parametrize(
     ("status", "text"),
-    [(0x0002, "0/02 Invalid Field in Command"), (0x0080, "0/80 LBA Out of Range"), (0x0101, "1/01 Invalid Queue Identifier"),
-     (0x01BC, "1/bc Zone Invalid Write"), (0x0280, "2/80 Write Fault"), (0x0281, "2/81 Unrecovered Read Error"),
-     (0x0285, "2/85 Compare Failure"), (0x0303, "3/03"), (0x07FF, "7/ff"), (0x4281, "2/81 Unrecovered Read Error")],
-)  # fmt: skip
+    [
+        (0x0002, "0/02 Invalid Field in Command"),
+        (0x0080, "0/80 LBA Out of Range"),
+        (0x0101, "1/01 Invalid Queue Identifier"),
+        (0x01BC, "1/bc Zone Invalid Write"),
+        (0x0280, "2/80 Write Fault"),
+        (0x0281, "2/81 Unrecovered Read Error"),
+        (0x0285, "2/85 Compare Failure"),
+        (0x0303, "3/03"),
+        (0x07FF, "7/ff"),
+        (0x4281, "2/81 Unrecovered Read Error"),
+    ],
+)
 def test_a_status_is_its_type_and_its_code(status: int, text: str) -> None:
     assert status_name(status) == text
 
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(0, "0 B"), (512, "512 B"), (1024, "1 KiB"), (1536, "1536 B"), (4096, "4 KiB"), (1 << 20, "1 MiB"), (3 << 19, "1536 KiB"),
-     (1 << 30, "1 GiB")],
-)  # fmt: skip
+    [
+        (0, "0 B"),
+        (512, "512 B"),
+        (1024, "1 KiB"),
+        (1536, "1536 B"),
+        (4096, "4 KiB"),
+        (1 << 20, "1 MiB"),
+        (3 << 19, "1536 KiB"),
+        (1 << 30, "1 GiB"),
+    ],
+)
 def test_sizes_are_binary(size: int, text: str) -> None:
     assert size_text(size) == text

@@ -36,9 +36,15 @@ def everything(builder: Any) -> Any:
     builder.levels += [(0, 0.5), (100 * MS, 2.0), (200 * MS, 0.5)]
     builder.phase(1, 90 * MS, 210 * MS, "reads", fio_group=0, jobs="reads")
     for k in range(1000):
-        builder.command(100 * MS + k * 100 * US, 80 * US, first_data_tick=100 * MS + k * 100 * US + 60 * US,
-                        last_data_tick=100 * MS + k * 100 * US + 70 * US, msix_tick=100 * MS + k * 100 * US + 81 * US,
-                        cq_head_tick=100 * MS + k * 100 * US + 84 * US, slba=8 * k)  # fmt: skip
+        builder.command(
+            100 * MS + k * 100 * US,
+            80 * US,
+            first_data_tick=100 * MS + k * 100 * US + 60 * US,
+            last_data_tick=100 * MS + k * 100 * US + 70 * US,
+            msix_tick=100 * MS + k * 100 * US + 81 * US,
+            cq_head_tick=100 * MS + k * 100 * US + 84 * US,
+            slba=8 * k,
+        )
     builder.phase(2, 300 * MS, 700 * MS, "bursts")
     for k in range(4):
         start = (310 + 90 * k) * MS
@@ -58,8 +64,12 @@ def everything(builder: Any) -> Any:
         begin = (1100 + 1300 * k) * MS
         wake = begin + 1200 * MS
         builder.levels += [(begin + 200 * MS, 0.03), (wake - 100 * US, 0.8), (wake + 6 * MS, 0.5)]
-        builder.events += [(begin + 200 * MS, EventType.LINK, int(LinkState.L1_2), 0), (begin + 200 * MS, EventType.CLKREQ, 1, 0),
-                           (wake - 100 * US, EventType.CLKREQ, 0, 0), (wake - 20 * US, EventType.LINK, int(LinkState.L0), 0)]  # fmt: skip
+        builder.events += [
+            (begin + 200 * MS, EventType.LINK, int(LinkState.L1_2), 0),
+            (begin + 200 * MS, EventType.CLKREQ, 1, 0),
+            (wake - 100 * US, EventType.CLKREQ, 0, 0),
+            (wake - 20 * US, EventType.LINK, int(LinkState.L0), 0),
+        ]
         builder.command(wake, (5 + k) * MS)
     builder.command(4 * S + 10 * MS, 50 * US, qid=0, opcode=6, blocks=0)
     builder.command(4 * S + 11 * MS, 50 * US, flags=int(CommandFlag.ABORTED))
@@ -74,9 +84,16 @@ def everything(builder: Any) -> Any:
     other = {"total_ios": 100, "io_bytes": 13107199, "lat_ns": {"min": 1, "mean": 2, "max": 3}}
     jobs = [{"jobname": "reads", "groupid": 0, "job options": {}, "read": io_of}, {"jobname": "bursts", "groupid": 1, "write": other}]
     (work / "fio.json").write_text(json.dumps({"jobs": jobs}))
-    truth = [{"phase": 1, "start_tick": 90 * MS, "end_tick": 210 * MS, "energy_j": 0.1 * drawn(2.0) + 0.02 * drawn(0.5),
-              "mean_w": (0.1 * drawn(2.0) + 0.02 * drawn(0.5)) / 0.12},
-             {"phase": 2, "start_tick": 300 * MS, "end_tick": 700 * MS, "energy_j": 0.31, "mean_w": 0.775}]  # fmt: skip
+    truth = [
+        {
+            "phase": 1,
+            "start_tick": 90 * MS,
+            "end_tick": 210 * MS,
+            "energy_j": 0.1 * drawn(2.0) + 0.02 * drawn(0.5),
+            "mean_w": (0.1 * drawn(2.0) + 0.02 * drawn(0.5)) / 0.12,
+        },
+        {"phase": 2, "start_tick": 300 * MS, "end_tick": 700 * MS, "energy_j": 0.31, "mean_w": 0.775},
+    ]
     (work / "truth.json").write_text(json.dumps({"definition": "d", "phases": truth}))
     return capture
 
@@ -213,7 +230,8 @@ def test_the_page(found: Analysis) -> None:
 def close(figure: dict[str, Any], value: float, u: float | None = None, lost: int = 0, rel: float = 1e-6) -> bool:
     """Whether a figure has this value, uncertainty and loss."""
     return (figure["value"], figure["lost"]) == (pytest.approx(value, rel=rel), lost) and (
-        u is None or figure["u"] == pytest.approx(u, rel=1e-3))  # fmt: skip
+        u is None or figure["u"] == pytest.approx(u, rel=1e-3)
+    )
 
 
 def test_power_of_each_window(result: dict[str, Any]) -> None:
@@ -254,15 +272,25 @@ def test_rates_and_latencies_of_each_phase(result: dict[str, Any]) -> None:
     reads, bursts, mixed, sleep = result["phases"]
     assert close(reads["rates"]["iops"], 1000 / 99.98e-3) and close(reads["rates"]["mb_per_s"], 4.096 / 99.98e-3)
     assert reads["rates"]["span_s"] == reads["rates"]["active_s"] == pytest.approx(99.98e-3) and reads["rates"]["bursts"] is None
-    assert reads["queue_depth"] == {"mean": pytest.approx(0.08 / 0.09998), "mean_busy": 1.0, "max": 1,
-                                    "busy_fraction": pytest.approx(0.08 / 0.09998),
-                                    "histogram": {"0": pytest.approx(1 - 0.08 / 0.09998), "1": pytest.approx(0.08 / 0.09998)}}  # fmt: skip
+    assert reads["queue_depth"] == {
+        "mean": pytest.approx(0.08 / 0.09998),
+        "mean_busy": 1.0,
+        "max": 1,
+        "busy_fraction": pytest.approx(0.08 / 0.09998),
+        "histogram": {"0": pytest.approx(1 - 0.08 / 0.09998), "1": pytest.approx(0.08 / 0.09998)},
+    }
     latency = reads["commands"]["by_opcode"]["read"]["latency_s"]
     assert (latency["n"], latency["from"]) == (1000, "doorbell") and latency["interval"]["p99"] == pytest.approx([80e-6, 80e-6])
     splits = {name: split["mean"] for name, split in reads["commands"]["by_opcode"]["read"]["splits_s"].items()}
-    assert splits == {"doorbell_to_fetch": pytest.approx(0.5e-6), "fetch_to_first_data": pytest.approx(59.5e-6),
-                      "data": pytest.approx(10e-6), "last_data_to_cqe": pytest.approx(10e-6), "fetch_to_cqe": pytest.approx(79.5e-6),
-                      "cqe_to_msix": pytest.approx(1e-6), "cqe_to_cq_head": pytest.approx(4e-6)}  # fmt: skip
+    assert splits == {
+        "doorbell_to_fetch": pytest.approx(0.5e-6),
+        "fetch_to_first_data": pytest.approx(59.5e-6),
+        "data": pytest.approx(10e-6),
+        "last_data_to_cqe": pytest.approx(10e-6),
+        "fetch_to_cqe": pytest.approx(79.5e-6),
+        "cqe_to_msix": pytest.approx(1e-6),
+        "cqe_to_cq_head": pytest.approx(4e-6),
+    }
     found = bursts["rates"]["bursts"]
     each = [10, 20, 30, 40]
     rates = [n * 0.131072 / 10e-3 for n in each]
@@ -277,8 +305,10 @@ def test_rates_and_latencies_of_each_phase(result: dict[str, Any]) -> None:
     assert close(mixed["rates"]["iops"], 139 / 139.5e-3, None, 2)
     commands = mixed["commands"]
     assert {name: (e["count"], e["bytes"], e["errors"]) for name, e in commands["by_opcode"].items()} == {
-        "flush": (70, 0, 0), "write": (24, 24 * 4096, 0), "read": (46, 46 * 4096, 1),
-    }  # fmt: skip
+        "flush": (70, 0, 0),
+        "write": (24, 24 * 4096, 0),
+        "read": (46, 46 * 4096, 1),
+    }
     assert commands["by_opcode"]["read"]["error_bytes"] == 4096 and commands["lost"] == 2
     assert {size: e["count"] for size, e in commands["by_size"].items()} == {"4096": 70}
     assert mixed["loss_here"]["commands"] == 2 and sleep["loss_here"]["commands"] == 0
@@ -312,8 +342,9 @@ def test_idle_levels_by_hand(result: dict[str, Any]) -> None:
     assert (asleep["state"], asleep["declared_max_w"], asleep["segments"], asleep["phases"]) == (3, 0.03, 2, ["sleep"])
     assert asleep["duration_s"] == pytest.approx(2 * 0.999) and asleep["first_reached_s"] == pytest.approx(0.2, abs=1e-4)
     assert asleep["link"] == {"L1_2": 1.0} and asleep["clkreq"] == {"released": 1.0}
-    assert awake["first_reached_s"] == 0.0 and awake["duration_s"] == pytest.approx(sum(s["last_tick"] - s["first_tick"] for s in idle[
-        "segments"] if s["level"] == 0) * 1e-9)  # fmt: skip
+    assert awake["first_reached_s"] == 0.0 and awake["duration_s"] == pytest.approx(
+        sum(s["last_tick"] - s["first_tick"] for s in idle["segments"] if s["level"] == 0) * 1e-9
+    )
     gaps = [89.995, 80.0, 80.0, 80.00001, 110.0, 99.995, 50.5, 99.995, 1199.995, 1295.0, 394.0, 89.99000]
     assert idle["idle_s"] == pytest.approx(sum(gaps) * 1e-3, abs=2e-2)
     assert idle["unsettled_s"] == pytest.approx(idle["idle_s"] - awake["duration_s"] - asleep["duration_s"])
@@ -353,8 +384,15 @@ def test_comparisons_by_hand(result: dict[str, Any]) -> None:
 def test_the_frame_of_the_result(result: dict[str, Any]) -> None:
     about = result["capture"]
     assert (about["first_tick"], about["last_tick"], about["duration_s"]) == (0, 4100 * MS - 9999, pytest.approx(4.099990001))
-    assert about["rail"] == {"first_tick": 0, "interval_s": pytest.approx(10e-6), "samples": 410_000, "decimation": 1, "accumulator": True,
-                             "conversion_period_s": pytest.approx(10e-6), "flags": []}  # fmt: skip
+    assert about["rail"] == {
+        "first_tick": 0,
+        "interval_s": pytest.approx(10e-6),
+        "samples": 410_000,
+        "decimation": 1,
+        "accumulator": True,
+        "conversion_period_s": pytest.approx(10e-6),
+        "flags": [],
+    }
     assert result["schema"] == {"name": "wattbell-analysis", "version": 4, "k": 2} and result["link"] == []
     assert result["uncertainty"]["gain"] == 1e-3 and result["uncertainty"]["timebase"] == 0.0 and result["uncertainty"]["k"] == 2
     assert result["phases"][0]["described"] == {"fio_group": 0, "jobs": "reads"} and result["phases"][0]["phase"] == 1
@@ -377,8 +415,15 @@ def test_numbers_as_text() -> None:
     assert (si(999.6, "B", 3), si(999.4, "B", 3), si(1e-12, "s", 2)) == ("1.00 kB", "999 B", "0.0010 ns")
     assert [digits(v, 3) for v in (0.9996, 9.996, 99.96, 999.6, -0.09999)] == ["1.00", "10.0", "100", "1\u202f000", "−0.100"]
     assert [digits(v, 4) for v in (0, math.inf, math.nan, 12345.6, 1.23456, 0.00123456, -7, 99999)] == [
-        "0", "–", "–", "12\u202f346", "1.235", "0.001235", "−7.000", "99\u202f999",
-    ]  # fmt: skip
+        "0",
+        "–",
+        "–",
+        "12\u202f346",
+        "1.235",
+        "0.001235",
+        "−7.000",
+        "99\u202f999",
+    ]
     assert [count(v) for v in (None, 0, 999, 1000, 1234567)] == ["–", "0", "999", "1\u202f000", "1\u202f234\u202f567"]
     assert (decimals(-1234.5, 1), decimals(0.25, 0)) == ("−1\u202f234.5", "0")
     assert [signed(v, "s") for v in (0, 1.5e-3, -1.5e-3)] == ["0 s", "+1.50 ms", "−1.50 ms"]

@@ -124,9 +124,15 @@ def test_no_probability_is_above_one() -> None:
     declared = Declared.of([{"state": 0, "max_power_w": 5.0}, *asleep])
     assert declared is not None
     circumstances = (
-        (0.017, 0.0059, 1, None), (0.6386, 0.0047, 1, None), (0.0167, 0.0212, 1, 0), (0.243, 0.0013, None, None),
-        (0.0682, 0.0066, 1, None), (0.0042, 0.0169, 1, 0), (0.0046, 0.034, 1, 0), (0.1449, 0.0022, 5, None),
-    )  # fmt: skip
+        (0.017, 0.0059, 1, None),
+        (0.6386, 0.0047, 1, None),
+        (0.0167, 0.0212, 1, 0),
+        (0.243, 0.0013, None, None),
+        (0.0682, 0.0066, 1, None),
+        (0.0042, 0.0169, 1, 0),
+        (0.0046, 0.034, 1, 0),
+        (0.1449, 0.0022, 5, None),
+    )
     levels = [StateLevel(watt, 1, scatter, link, asked) for watt, scatter, link, asked in circumstances]
     found = [share for shares in probabilities(levels, declared) for share in shares.values()]
     assert max(found) == 1.0

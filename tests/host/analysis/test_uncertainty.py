@@ -62,17 +62,29 @@ def test_a_ratio_has_no_uncertainty_where_one_of_its_terms_has_none() -> None:
 
 @pytest.mark.parametrize(
     ("value", "u", "expected"),
-    [(math.inf, 1.0, (None, None)), (math.nan, 1.0, (None, None)), (1.0, math.inf, (1.0, None)), (None, 1.0, (None, None)),
-     (2.0, 0.5, (2.0, 0.5))],
-)  # fmt: skip
+    [
+        (math.inf, 1.0, (None, None)),
+        (math.nan, 1.0, (None, None)),
+        (1.0, math.inf, (1.0, None)),
+        (None, 1.0, (None, None)),
+        (2.0, 0.5, (2.0, 0.5)),
+    ],
+)
 def test_no_figure_has_a_number_that_is_none(value: float | None, u: float, expected: tuple[float | None, float | None]) -> None:
     found = Figure(value, u, "W")
     assert (found.value, found.u) == expected
 
 
 def test_what_a_rig_states_of_itself_goes_before_what_is_assumed() -> None:
-    stated = {"gain": 1e-4, "offset_a": 1e-6, "timebase": 1e-6, "tick_resolution_s": 4e-9, "instant_s": 2e-9, "front_end_delay_s": 1e-6,
-              "front_end_delay_u_s": 1e-8}  # fmt: skip
+    stated = {
+        "gain": 1e-4,
+        "offset_a": 1e-6,
+        "timebase": 1e-6,
+        "tick_resolution_s": 4e-9,
+        "instant_s": 2e-9,
+        "front_end_delay_s": 1e-6,
+        "front_end_delay_u_s": 1e-8,
+    }
     model = error_model({"rig": {"error_model": stated}})
     assert {name: getattr(model, name) for name in stated} == stated
     one = error_model({"rig": {"error_model": {"gain": 5e-4}}, "clock": {"tick_ps": 8000}, "conditions": {"front_end_delay_s": 3e-6}})
@@ -288,9 +300,17 @@ def test_what_is_missing_at_an_edge_counts_as_the_largest_power_around() -> None
         return 5 + low * 10, watts[low : max(low, high)]
 
     frame = pl.DataFrame(
-        {"first_tick": [5], "interval_ticks": [10], "count": [6], "adc_index": [6], "energy_raw": [0], "energy_high": [0], "epoch": [0],
-         "flags": [0]}
-    )  # fmt: skip
+        {
+            "first_tick": [5],
+            "interval_ticks": [10],
+            "count": [6],
+            "adc_index": [6],
+            "energy_raw": [0],
+            "energy_high": [0],
+            "epoch": [0],
+            "flags": [0],
+        }
+    )
     meter = EnergyMeter(frame, 10.0, 0.0, 1.0, read)
     assert meter.moved(20.0, 10.0, 0.0) == (20.0, 20.0)  # on either side, known or not
     assert meter.moved(10.0, 30.0, 0.0) == (10 * 2.0 + 20 * 2.0, 10 * 2.0 + 20 * 2.0)  # behind it

@@ -142,8 +142,11 @@ def test_a_scheduler_with_tls_takes_nobody_without_its_certificate(folder: Path,
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=wattbell", "-keyout", key, "-out", certificate]
     subprocess.run([needs.program("openssl"), *words], check=True, capture_output=True)
-    tls = {f"distributed.comm.tls.{end}.{what}": str(file) for end in ("client", "worker", "scheduler")
-           for what, file in (("key", key), ("cert", certificate))}  # fmt: skip
+    tls = {
+        f"distributed.comm.tls.{end}.{what}": str(file)
+        for end in ("client", "worker", "scheduler")
+        for what, file in (("key", key), ("cert", certificate))
+    }
     paths = captures_below([folder / "a"])
     options = {"processes": False, "dashboard_address": None, "threads_per_worker": 1}
     with dask.config.set({**tls, "distributed.comm.tls.ca-file": str(certificate)}):

@@ -70,11 +70,17 @@ def tlp(address: int, data: bytes, wide: bool) -> bytes:
 TICKS = st.none() | st.integers(0, 40) | st.integers(0, (1 << 63) - 1)
 ROWS = st.fixed_dictionaries(
     {
-        "qid": st.just(0), "opcode": st.just(6), "status": st.sampled_from([0, 0, 0, 2]), "nsid": st.none() | st.integers(0, 3),
-        "slba": st.none() | st.integers(0, 3) | st.integers(0, (1 << 64) - 1), "first_data_tick": TICKS, "fetch_tick": TICKS,
-        "doorbell_tick": TICKS, "cqe_tick": TICKS,
+        "qid": st.just(0),
+        "opcode": st.just(6),
+        "status": st.sampled_from([0, 0, 0, 2]),
+        "nsid": st.none() | st.integers(0, 3),
+        "slba": st.none() | st.integers(0, 3) | st.integers(0, (1 << 64) - 1),
+        "first_data_tick": TICKS,
+        "fetch_tick": TICKS,
+        "doorbell_tick": TICKS,
+        "cqe_tick": TICKS,
     }
-)  # fmt: skip
+)
 
 
 @examples(200)

@@ -67,8 +67,19 @@ def writes(tick: int, pages: list[tuple[int, bytes]], piece: int, wide: bool = T
 
 def identify(cqe: int, records: list[Record], cns: int, nsid: int, status: int = 0) -> Any:
     ticks = [record[0] for record in records]
-    return e.Command(cqe, cqe - ticks[0] + 900, cqe - ticks[0] + 500, cqe - ticks[0], cqe - ticks[-1], opcode=6, qid=0,
-                     nsid=nsid, slba=cns, blocks=0, status=status)  # fmt: skip
+    return e.Command(
+        cqe,
+        cqe - ticks[0] + 900,
+        cqe - ticks[0] + 500,
+        cqe - ticks[0],
+        cqe - ticks[-1],
+        opcode=6,
+        qid=0,
+        nsid=nsid,
+        slba=cns,
+        blocks=0,
+        status=status,
+    )
 
 
 def capture(path: Path, commands: list[Any], records: list[Record]) -> dict[str, Any] | None:

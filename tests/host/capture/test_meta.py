@@ -44,9 +44,14 @@ DRIVE = {
 def make(path: Path, stream: bytes = STREAM) -> Path:
     """A small capture whose meta.json has every key, without hashes: the fuzzing reaches everything a reader depends on."""
     about = {
-        "virtual": False, "profile": "p", "timing": "model", "trace_origin_tick": 0,
-        "front_end_delay_s": 1e-6, "front_end_delay_u_s": 1e-8, "front_end_delay_calibrated": False,
-    }  # fmt: skip
+        "virtual": False,
+        "profile": "p",
+        "timing": "model",
+        "trace_origin_tick": 0,
+        "front_end_delay_s": 1e-6,
+        "front_end_delay_u_s": 1e-8,
+        "front_end_delay_calibrated": False,
+    }
     rig = {"model": "R", "serial": "1", "error_model": {"gain": 0.001, "offset_a": 5e-6}}
     with CaptureWriter(path, rig=rig, conditions=about, keep_stream=True) as writer:
         writer.feed(stream)
@@ -119,10 +124,25 @@ def test_what_no_capture_can_have_is_refused_by_its_key(
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "nonsense", "[]", "NaN", '{"format": 1, "a": NaN}', '{"format": 1e999}', "[" * 100_000, '{"format": [' * 50_000,
-     '{"format": "1"}', '{"format": true}', '{"format": 1}', '"\\ud800"', "null", '{"format": ' + "9" * 5000 + "}"],
+    [
+        "",
+        "{",
+        "nonsense",
+        "[]",
+        "NaN",
+        '{"format": 1, "a": NaN}',
+        '{"format": 1e999}',
+        "[" * 100_000,
+        '{"format": [' * 50_000,
+        '{"format": "1"}',
+        '{"format": true}',
+        '{"format": 1}',
+        '"\\ud800"',
+        "null",
+        '{"format": ' + "9" * 5000 + "}",
+    ],
     ids=lambda text: text[:24],
-)  # fmt: skip
+)
 def test_what_is_no_json_or_no_meta_is_one_error(tmp_path: Path, text: str) -> None:
     (tmp_path / NAME).write_text(text)
     with pytest.raises(CaptureError) as caught:

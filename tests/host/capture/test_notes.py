@@ -99,8 +99,13 @@ def test_a_recorded_phase_has_its_name(tmp_path: Path) -> None:
         writer.meta["workload"] = {"phases": [{"phase": 5, "name": "random read"}]}
         writer.last_tick = 9 * MS
     assert read(tmp_path / "c")[1:] == [
-        (100, LINE, "1a"), (100, TEXT, "random read"), (200, LINE, "1b"), (300, LINE, "2a"), (300, TEXT, "phase 6"), (900, LINE, "2b"),
-    ]  # fmt: skip
+        (100, LINE, "1a"),
+        (100, TEXT, "random read"),
+        (200, LINE, "1b"),
+        (300, LINE, "2a"),
+        (300, TEXT, "phase 6"),
+        (900, LINE, "2b"),
+    ]
     assert open_capture(tmp_path / "c").rail is not None
 
 
@@ -129,8 +134,12 @@ def test_a_flood_of_events_ends_with_a_word(monkeypatch: pytest.MonkeyPatch, bui
 def test_annotations_are_in_order_of_time_and_leave_out_markers() -> None:
     found = annotations_of([(1, 10, 40)], {1: "x"}, [(5, 2, 1, 0, 0), (20, 7, 0, 0, 0x101), (30, 7, 1, 0, 9)])
     assert [(one.tick, one.shape) for one in found] == [
-        (5, Shape.TEXT), (10, Shape.BEGIN), (10, Shape.TEXT), (30, Shape.TEXT), (40, Shape.END),
-    ]  # fmt: skip
+        (5, Shape.TEXT),
+        (10, Shape.BEGIN),
+        (10, Shape.TEXT),
+        (30, Shape.TEXT),
+        (40, Shape.END),
+    ]
 
 
 def test_a_capture_without_rail_has_none(builder) -> None:

@@ -113,12 +113,16 @@ def test_a_limit_of_file_sizes_is_kept(file: Path, monkeypatch: pytest.MonkeyPat
     taken.close()
 
 
-@pytest.mark.parametrize(("number", "words"), [
-    (errno.ENOSPC, "No space left on device); free some space. What was recorded so far is kept and is rebuilt"),
-    (errno.EDQUOT, "exceeded); your quota of this disk is used up: free some space"),
-    (errno.EFBIG, "too large); this disk takes no larger file.*copy the capture"),
-    (errno.EROFS, "Read-only file system); the file system is read-only now"), (None, "Input/output error); see that"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.ENOSPC, "No space left on device); free some space. What was recorded so far is kept and is rebuilt"),
+        (errno.EDQUOT, "exceeded); your quota of this disk is used up: free some space"),
+        (errno.EFBIG, "too large); this disk takes no larger file.*copy the capture"),
+        (errno.EROFS, "Read-only file system); the file system is read-only now"),
+        (None, "Input/output error); see that"),
+    ],
+)
 def test_what_a_failed_write_is_told_as(tmp_path: Path, number: int | None, words: str) -> None:
     with pytest.raises(CaptureError, match=f"^{tmp_path} cannot be written .*{words.replace(')', '[)]')}"), room.writing(tmp_path):
         raise OSError(number, "x") if number else OSError("x")
@@ -150,13 +154,16 @@ def test_a_file_that_did_not_grow_is_full_or_too_large(tmp_path: Path, monkeypat
     assert room.free_bytes(tmp_path) == pytest.approx(found.f_bavail * found.f_frsize, rel=0.05)
 
 
-@pytest.mark.parametrize(("rail", "counts", "bytes_in", "wanted"), [
-    ({}, None, 0, int(10_000 * 12.6 / 6) + MB),  # nothing converted yet: as if everything were samples
-    ({"samples": 100, "stored_samples": 80}, {"commands": 10}, 5000, 2 * (80 * 12.6 + 10 * 40 + (5000 - 480 - 440) * 1.2) + MB),
-    ({"samples": 100}, {"commands": 10}, 5000, 2 * (100 * 12.6 + 10 * 40 + (5000 - 600 - 440) * 1.2) + MB),
-    ({"samples": 100}, {}, 20_000, 100 * 12.6 + (20_000 - 600) * 1.2 + MB),  # a journal truncated since: no less than was made
-    ({"samples": 5000}, {}, 10_000, 5000 * 12.6 + MB),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rail", "counts", "bytes_in", "wanted"),
+    [
+        ({}, None, 0, int(10_000 * 12.6 / 6) + MB),  # nothing converted yet: as if everything were samples
+        ({"samples": 100, "stored_samples": 80}, {"commands": 10}, 5000, 2 * (80 * 12.6 + 10 * 40 + (5000 - 480 - 440) * 1.2) + MB),
+        ({"samples": 100}, {"commands": 10}, 5000, 2 * (100 * 12.6 + 10 * 40 + (5000 - 600 - 440) * 1.2) + MB),
+        ({"samples": 100}, {}, 20_000, 100 * 12.6 + (20_000 - 600) * 1.2 + MB),  # a journal truncated since: no less than was made
+        ({"samples": 5000}, {}, 10_000, 5000 * 12.6 + MB),
+    ],
+)
 def test_a_rebuild_asks_for_the_room_that_it_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rail: dict[str, int], counts: dict[str, int] | None, bytes_in: int, wanted: float
 ) -> None:
@@ -207,8 +214,17 @@ def test_times_and_places_of_samples() -> None:
     assert [jls_time(epoch + ns) for ns in (0, 10**9, 1_500_000_000, -(10**9))] == [0, 1 << 30, 3 << 29, -(1 << 30)]
     assert grid_index(np.array([995, 1004, 1005, 1014, 1015], np.int64), 1000, 10).tolist() == [0, 0, 1, 1, 2]
     chunk = 128 * 640
-    for samples, more in ((1, 0), (chunk - 1, 0), (chunk, 0), (chunk + 1, 127), (chunk + 127, 1), (chunk + 128, 0),
-                          (20 * chunk + 1, 2559), (20 * chunk + 2559, 1), (400 * chunk + 1, 51_199)):  # fmt: skip
+    for samples, more in (
+        (1, 0),
+        (chunk - 1, 0),
+        (chunk, 0),
+        (chunk + 1, 127),
+        (chunk + 127, 1),
+        (chunk + 128, 0),
+        (20 * chunk + 1, 2559),
+        (20 * chunk + 2559, 1),
+        (400 * chunk + 1, 51_199),
+    ):
         assert padded(samples) == samples + more
 
 
@@ -230,8 +246,11 @@ def test_reads_and_stretches_across_gaps(tmp_path: Path) -> None:
     assert list(reader.stored(0, end)) == [(0, 100), (far, end)]
     assert list(reader.stored(99, far + 1)) == [(99, 100), (far, far + 1)] and list(reader.stored(200_000, far)) == []
     assert list(reader.chunks(50, far + 120, 60)) == [
-        (50, 100, True), (100, far, False), (far, far + 60, True), (far + 60, far + 120, True),
-    ]  # fmt: skip
+        (50, 100, True),
+        (100, far, False),
+        (far, far + 60, True),
+        (far + 60, far + 120, True),
+    ]
     assert list(reader.chunks(0, 200_000, 1000)) == [(0, 100, True), (100, 200_000, False)]
     current = reader.read(far - 2, far + 3).current
     assert np.isnan(current[:2]).all() and current[2:] == pytest.approx([0.1, 0.101, 0.102], rel=1e-6)
@@ -258,9 +277,14 @@ def test_statistics_of_stretches(tmp_path: Path) -> None:
     assert np.isnan(reader.overview("power", 1000, 2000, 4)).all() and reader.overview("power", 1000, 2000, 4).shape == (4, 4)
 
 
-@pytest.mark.parametrize("change", [
-    {"sample_id": [0, 10**6, 0]}, {"count": [2000, 100, 100]}, {"first_tick": [1000, 1100, 1_000_351_000]},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sample_id": [0, 10**6, 0]},
+        {"count": [2000, 100, 100]},
+        {"first_tick": [1000, 1100, 1_000_351_000]},
+    ],
+)
 def test_a_table_of_blocks_that_does_not_fit_the_waveform(tmp_path: Path, change: dict[str, list[int]]) -> None:
     reader = gapped(tmp_path / "c")
     path = tmp_path / "c" / "rail_blocks.parquet"
@@ -347,8 +371,11 @@ def test_rows_are_written_in_large_groups(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_columns_that_are_not_given(tmp_path: Path) -> None:
     made = tables.rows_table("commands", {"cqe_tick": [5]}).to_pylist()[0]
-    assert made == {**dict.fromkeys(schema.COMMANDS.names, 0), "cqe_tick": 5,
-                    **dict.fromkeys([f.name for f in schema.COMMANDS if f.nullable])}  # fmt: skip
+    assert made == {
+        **dict.fromkeys(schema.COMMANDS.names, 0),
+        "cqe_tick": 5,
+        **dict.fromkeys([f.name for f in schema.COMMANDS if f.nullable]),
+    }
     assert tables.rows_table("tlps", {"tick": [5]}).to_pylist() == [{"tick": 5, "direction": 0, "flags": 0, "bytes": b""}]
     assert tables.rows_table("gaps", {"count": [1]}).to_pylist()[0]["reason"] == ""
 
@@ -393,8 +420,9 @@ def test_what_a_check_says_of_each_file(tmp_path: Path) -> None:
     assert (told["state"], told["whole"], told["hashes"], told["unfinished"], told["set_aside"]) == ("complete", False, True, False, [])
     damaged = [file for file in told["files"] if "remedy" in file]
     assert [(file["file"], file["health"], file["remedy"]) for file in damaged] == [
-        ("events.parquet", "damaged", "set_aside"), ("tlps.parquet", "missing", "set_aside"),
-    ]  # fmt: skip
+        ("events.parquet", "damaged", "set_aside"),
+        ("tlps.parquet", "missing", "set_aside"),
+    ]
 
 
 def test_an_older_waveform_is_read_to_its_end(tmp_path: Path) -> None:
@@ -502,8 +530,16 @@ def test_every_field_of_a_power_state() -> None:
     struct.pack_into("<H", data, 0, 1234)
     struct.pack_into("<II", data, 4, 5, 7_000_000)
     struct.pack_into("<HxxHxx", data, 16, 300, 400)
-    wanted = {"state": 3, "max_power_w": 12.34, "non_operational": False, "entry_latency_s": 5e-6, "exit_latency_s": 7.0,
-              "idle_power_w": None, "active_power_w": None, "active_power_workload": None}  # fmt: skip
+    wanted = {
+        "state": 3,
+        "max_power_w": 12.34,
+        "non_operational": False,
+        "entry_latency_s": 5e-6,
+        "exit_latency_s": 7.0,
+        "idle_power_w": None,
+        "active_power_w": None,
+        "active_power_workload": None,
+    }
     assert parse_power_state(3, bytes(data)) == wanted
     data[3] = 1
     assert parse_power_state(3, bytes(data)) == {**wanted, "max_power_w": 0.1234}
@@ -524,8 +560,13 @@ def test_every_field_of_a_namespace() -> None:
         struct.pack_into("<QQ", data, 0, 1000, 900)
         data[26] = form & 0xF | (form >> 4) << 5 | 0x10
         struct.pack_into("<HB", data, 128 + 4 * form, 8 + form, 12)
-        assert parse_namespace(7, bytes(data)) == {"nsid": 7, "size_blocks": 1000, "capacity_blocks": 900, "lba_size_bytes": 4096,
-                                                   "metadata_bytes": 8 + form}  # fmt: skip
+        assert parse_namespace(7, bytes(data)) == {
+            "nsid": 7,
+            "size_blocks": 1000,
+            "capacity_blocks": 900,
+            "lba_size_bytes": 4096,
+            "metadata_bytes": 8 + form,
+        }
     for exponent, size in ((8, None), (9, 512), (20, 1 << 20), (21, None)):
         data = bytearray(4096)
         data[130] = exponent

@@ -37,9 +37,17 @@ def three(first: int = 2) -> bytes:
 
 @pytest.mark.parametrize(
     ("made", "lost", "missing"),
-    [(3, (0, 0), 0), (5, (0, 2), 0), (5, (7, 9), 0), (5, (2**32 - 1, 1), 0), (5, (0, 0), 2), (5, (0, 1), 1), (2, (0, 0), -1),
-     (3, (0, 1), -1)],
-)  # fmt: skip
+    [
+        (3, (0, 0), 0),
+        (5, (0, 2), 0),
+        (5, (7, 9), 0),
+        (5, (2**32 - 1, 1), 0),
+        (5, (0, 0), 2),
+        (5, (0, 1), 1),
+        (2, (0, 0), -1),
+        (3, (0, 1), -1),
+    ],
+)
 def test_what_the_rig_counted_is_what_came_and_what_it_lost(tmp_path: Path, made: int, lost: tuple[int, int], missing: int) -> None:
     """`made` commands in the tap; three arrive; `lost`: the rig's counter, which wraps, at both ends of the run."""
     blocks = run(three(), commands=made, last=50_000)

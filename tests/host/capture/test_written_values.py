@@ -43,10 +43,20 @@ def test_meta_of_a_short_stream(tmp_path: Path) -> None:
         e.commands(2, 900, [e.Command(1000, 100), e.Command(2000, 100)]),
         e.rail(3, 4000, samples, interval=4000, flags=0x10),
         e.rail(4, 4000 + 20 * 4000, samples, interval=4000, flags=0x01, dropped=10),
-        e.events(5, 100_000, [(100_000, 7, 0, 0, 257), (100_500, 7, 1, 0, 9), (100_600, 8, 2, 0, 3), (100_700, 8, 200, 0, 1),
-                              (100_800, 8, 2, 0, 4), (101_000, 15, 0, 0, 0)]),
+        e.events(
+            5,
+            100_000,
+            [
+                (100_000, 7, 0, 0, 257),
+                (100_500, 7, 1, 0, 9),
+                (100_600, 8, 2, 0, 3),
+                (100_700, 8, 200, 0, 1),
+                (100_800, 8, 2, 0, 4),
+                (101_000, 15, 0, 0, 0),
+            ],
+        ),
         status(6, 101_000, 0, lost=(16, 17, 18, 19, 20), commands=2, bar0=0xFE00_0000),
-    ]  # fmt: skip
+    ]
     with CaptureWriter(tmp_path / "c", rig={"model": "m", "serial": "s"}, conditions={"virtual": True}) as writer:
         for k, piece in enumerate(stream):
             writer.feed(piece, UTC + k * 10**9)
@@ -57,15 +67,30 @@ def test_meta_of_a_short_stream(tmp_path: Path) -> None:
     capture = open_capture(tmp_path / "c")
     meta = capture.meta
     assert meta["rig"] == {
-        "model": "m", "serial": "s", "gateware": "1.2.3", "clock_ticks": 4, "tlp_width": 128, "queues": 64, "slots": 1024, "adc_bits": 18,
-        "dstrd": 2, "bar0": 0xFE00_0000,
-    }  # fmt: skip
+        "model": "m",
+        "serial": "s",
+        "gateware": "1.2.3",
+        "clock_ticks": 4,
+        "tlp_width": 128,
+        "queues": 64,
+        "slots": 1024,
+        "adc_bits": 18,
+        "dstrd": 2,
+        "bar0": 0xFE00_0000,
+    }
     # the first block alone waits for another: the second one's tick is the first the host has seen, 1 s after the start
     assert meta["clock"] == {"tick_ps": 1000, "utc_anchor": {"tick": 500, "utc_ns": UTC + 10**9, "utc": "2023-11-14T22:13:21.000000Z"}}
     assert meta["rail"] == {
-        "first_tick": 4000, "interval_ticks": 4000, "samples": 30, "stored_samples": 30, "breaks": 0, "missing_samples": 10, "flags": 0x11,
-        "adc_period_ticks": 1000, "decimation": 4,
-    }  # fmt: skip
+        "first_tick": 4000,
+        "interval_ticks": 4000,
+        "samples": 30,
+        "stored_samples": 30,
+        "breaks": 0,
+        "missing_samples": 10,
+        "flags": 0x11,
+        "adc_period_ticks": 1000,
+        "decimation": 4,
+    }
     loss = dict(meta["loss"])
     assert loss.pop("dropped") == {"COMMANDS": 0, "RAIL": 10, "EVENTS": 0, "TLP": 0, "STATUS": 0, "LINK": 0}
     lost = ("tlps", "commands", "records", "events", "samples")
@@ -76,9 +101,12 @@ def test_meta_of_a_short_stream(tmp_path: Path) -> None:
     assert loss.pop("gaps") == {"RAIL": 2, "ANY": 1, "COMMANDS": 2, "EVENTS": 1}
     counted = capture.gaps.filter(pl.col("reason").str.contains("by its counter")).select("kind", "count", "first_tick", "last_tick")
     assert sorted(counted.collect().rows()) == [
-        ("ANY", -1, 500, 101_000), ("COMMANDS", 10, 500, 101_000), ("COMMANDS", 18, 500, 101_000), ("EVENTS", 19, 500, 101_000),
+        ("ANY", -1, 500, 101_000),
+        ("COMMANDS", 10, 500, 101_000),
+        ("COMMANDS", 18, 500, 101_000),
+        ("EVENTS", 19, 500, 101_000),
         ("RAIL", 10, 500, 101_000),
-    ]  # fmt: skip
+    ]
     size = sum(map(len, stream))
     assert (loss.pop("bytes_in"), loss.pop("bytes_accepted"), loss.pop("blocks"), loss.pop("lossless")) == (size, size, 7, False)
     assert set(loss.values()) == {0}
@@ -96,10 +124,14 @@ def test_meta_of_a_short_stream(tmp_path: Path) -> None:
     assert gap == ("RAIL", 4000 + 10 * 4000, 4000 + 19 * 4000, 10, "dropped in the rig")
 
 
-@pytest.mark.parametrize(("rail_tick", "noise", "reasons"), [
-    (11_000, b"", ["the rig counted more commands than came"]), (31_000, b"", ["blocks lost on the way to the host"]),
-    (11_000, b"noise", []),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rail_tick", "noise", "reasons"),
+    [
+        (11_000, b"", ["the rig counted more commands than came"]),
+        (31_000, b"", ["blocks lost on the way to the host"]),
+        (11_000, b"noise", []),
+    ],
+)
 def test_a_known_loss_explains_what_the_rig_counted(tmp_path: Path, rail_tick: int, noise: bytes, reasons: list[str]) -> None:
     """Seven commands were made and none came: nothing is added where samples are missing, or bytes formed no block."""
     blocks = run(e.rail(2, 1000, [(1, 1)] * 10), e.rail(3, rail_tick, [(1, 1)] * 10), commands=7, last=90_000)
@@ -110,11 +142,27 @@ def test_a_known_loss_explains_what_the_rig_counted(tmp_path: Path, rail_tick: i
 
 def test_a_rail_block_of_every_kind_of_number(tmp_path: Path) -> None:
     energy = -(2**70) + 12345
-    capture = recorded(tmp_path / "c", *run(e.rail(2, 7000, [(1, -1)] * 3, interval=500, flags=0x18, adc_index=2**40, energy=energy),
-                                            e.rail(3, 8500, [(2, -2)] * 4, interval=500, energy=2**63), last=10_500))  # fmt: skip
+    capture = recorded(
+        tmp_path / "c",
+        *run(
+            e.rail(2, 7000, [(1, -1)] * 3, interval=500, flags=0x18, adc_index=2**40, energy=energy),
+            e.rail(3, 8500, [(2, -2)] * 4, interval=500, energy=2**63),
+            last=10_500,
+        ),
+    )
     first, second = capture.rail_blocks.collect().rows(named=True)
-    assert first == {"first_tick": 7000, "interval_ticks": 500, "count": 3, "flags": 0x18, "adc_index": 2**40, "energy_raw": 12345,
-                     "energy_high": -(2**6), "sample_id": 0, "dropped": 0, "epoch": 0}  # fmt: skip
+    assert first == {
+        "first_tick": 7000,
+        "interval_ticks": 500,
+        "count": 3,
+        "flags": 0x18,
+        "adc_index": 2**40,
+        "energy_raw": 12345,
+        "energy_high": -(2**6),
+        "sample_id": 0,
+        "dropped": 0,
+        "epoch": 0,
+    }
     assert (second["energy_raw"], second["energy_high"], second["sample_id"]) == (-(2**63), 0, 3)
     wave = capture.rail.read()  # type: ignore[union-attr]
     assert wave.voltage.tolist() == [np.float32(1) * np.float32(20e-6)] * 3 + [np.float32(2) * np.float32(20e-6)] * 4
@@ -131,14 +179,23 @@ def test_energy_given_by_hand_is_one_number_of_96_bits(tmp_path: Path, energy: i
     assert (first["adc_index"], first["flags"], first["count"], second["adc_index"], second["sample_id"]) == (2, 3, 2, 77, 2)
 
 
-@pytest.mark.parametrize(("away_ns", "offset"), [
-    (0, 101_000 + FLUSH), (FLUSH, 101_000 + FLUSH), (3600 * 10**9, 101_000 + 3600 * 10**9 - 2500),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("away_ns", "offset"),
+    [
+        (0, 101_000 + FLUSH),
+        (FLUSH, 101_000 + FLUSH),
+        (3600 * 10**9, 101_000 + 3600 * 10**9 - 2500),
+    ],
+)
 def test_a_restart_lies_as_far_behind_as_the_hosts_clock_says(tmp_path: Path, away_ns: int, offset: int) -> None:
     """Nor before a command that may still have been in progress: the first tick of the new run plus a flush."""
     before = [status(0, 500, 1), e.events(1, 600, [(600, 15, 1, 0, 0)]), e.commands(2, 101_000, [e.Command(101_000)])]
-    behind = [status(0, 2000, 1), e.events(1, 2500, [(2500, 15, 1, 0, 0), (2600, 7, 0, 0, 5)]),
-              e.tlps(2, 2500, [(2400, 1, 0, bytes(12))]), e.commands(3, 2500, [e.Command(2450, 10)])]  # fmt: skip
+    behind = [
+        status(0, 2000, 1),
+        e.events(1, 2500, [(2500, 15, 1, 0, 0), (2600, 7, 0, 0, 5)]),
+        e.tlps(2, 2500, [(2400, 1, 0, bytes(12))]),
+        e.commands(3, 2500, [e.Command(2450, 10)]),
+    ]
     writer = CaptureWriter(tmp_path / "c")
     for piece in before:
         writer.feed(piece, UTC)
@@ -211,8 +268,10 @@ def test_identified_drives_go_before_what_the_user_said(tmp_path: Path) -> None:
     with CaptureWriter(tmp_path / "c", lba_size_bytes=4096, journal=False) as writer:
         writer.meta["drive"] = None
     assert open_capture(tmp_path / "c").meta["drive"] == {
-        "source": "--lba-size", "power_states": [], "namespaces": [{"nsid": 1, "lba_size_bytes": 4096}],
-    }  # fmt: skip
+        "source": "--lba-size",
+        "power_states": [],
+        "namespaces": [{"nsid": 1, "lba_size_bytes": 4096}],
+    }
 
 
 def test_a_folder_in_which_nothing_could_be_begun_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,8 +333,9 @@ def test_gaps_of_the_decoder_are_placed_with_the_run_they_are_of(tmp_path: Path)
     rows = open_capture(tmp_path / "c").gaps.collect().rows()
     offset = late + 20 + FLUSH
     assert [row[1:4] for row in rows if row[4] == "blocks lost on the way to the host"] == [
-        (late + 10 - FLUSH, late + 20 + FLUSH, 1), (offset + late + 10 - FLUSH, offset + late + 30 + FLUSH, 1),
-    ]  # fmt: skip
+        (late + 10 - FLUSH, late + 20 + FLUSH, 1),
+        (offset + late + 10 - FLUSH, offset + late + 30 + FLUSH, 1),
+    ]
     assert ("TLP", 5, 6, 7, "by hand") in rows
     restarted = next(row for row in rows if row[4] == "the rig restarted")
     assert restarted[1:4] == (late + 20 - FLUSH, offset + late, -1)

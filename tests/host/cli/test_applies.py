@@ -149,12 +149,15 @@ default = false
 """
 JOB = "[r]\nfilename=${WATTBELL_DRIVE}\nrw=randwrite\nbs=4k\nruntime=8s\ntime_based\n"
 FILES = {
-    "suite/manifest.toml": SUITE, "suite/r.fio": JOB,
-    "j.fio": JOB, "reads.fio": JOB.replace("randwrite", "randread"),
-    "p.toml": "[[step]]\nname = 'w'\nfill = { span = 0.1 }\n", "still.toml": "[[step]]\nname = 's'\nidle_s = 1\n",
+    "suite/manifest.toml": SUITE,
+    "suite/r.fio": JOB,
+    "j.fio": JOB,
+    "reads.fio": JOB.replace("randwrite", "randread"),
+    "p.toml": "[[step]]\nname = 'w'\nfill = { span = 0.1 }\n",
+    "still.toml": "[[step]]\nname = 's'\nidle_s = 1\n",
     "t.iolog": "fio version 3 iolog\n0 x add\n0 x open\n1 x write 0 4096\n",
     "reads.iolog": "fio version 3 iolog\n0 x add\n1 x read 0 4096\n",
-}  # fmt: skip
+}
 
 
 class Log(str):
@@ -248,8 +251,14 @@ class World:
 
     def run_session(self, device: object, rig: object, steps: object, plans: Path, capture: Path, **more: Any) -> list[Any]:
         """In place of a session on a drive."""
-        self.see("session", device, rig is not None, steps, capture, {name: value for name, value in more.items() if name in (
-            "journal", "keep_stream", "log", "wanted", "command_stdout")})  # fmt: skip
+        self.see(
+            "session",
+            device,
+            rig is not None,
+            steps,
+            capture,
+            {name: value for name, value in more.items() if name in ("journal", "keep_stream", "log", "wanted", "command_stdout")},
+        )
         self.plan(plans)
         capture.mkdir(parents=True, exist_ok=True)
         return []
@@ -364,8 +373,11 @@ def test_an_option_changes_something_or_is_refused(world: World, option: list[st
     assert disagreements(world, option, groups) == []
 
 
-@pytest.mark.parametrize(("option", "groups"), [row for row in ROWS if row[0] != ["--dry-run"] and row[0] != ["--wide"]],
-                         ids=lambda part: " ".join(part) if part[0].startswith("-") else "")  # fmt: skip
+@pytest.mark.parametrize(
+    ("option", "groups"),
+    [row for row in ROWS if row[0] != ["--dry-run"] and row[0] != ["--wide"]],
+    ids=lambda part: " ".join(part) if part[0].startswith("-") else "",
+)
 def test_a_dry_run_refuses_the_same_and_tells_of_the_rest(world: World, option: list[str], groups: list[str]) -> None:
     stands = "f" if option == ["--fidelity", "fast"] else ""
     told = [
@@ -383,12 +395,15 @@ def test_every_name_of_every_option_is_in_the_matrix() -> None:
     assert {name.partition(" ")[0].partition("/")[0] if name.startswith("-") else name for name in applies.RUN} == labels
 
 
-@pytest.mark.parametrize(("fault", "row", "words"), [
-    ({"--plots/--no-plots": applies.EVERYWHERE}, "--plots", "--plots, plan on v: not refused"),
-    ({"--scale": applies.ON_A_MODEL}, "--scale 0.5", "--scale 0.5, suite on r: refused"),
-    ({"--seed": applies.EVERYWHERE}, "--seed 7", "--seed 7, job on r: not refused"),
-    ({"--keep-stream": applies.ON_A_MODEL}, "--keep-stream", "--keep-stream, job on m: refused"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fault", "row", "words"),
+    [
+        ({"--plots/--no-plots": applies.EVERYWHERE}, "--plots", "--plots, plan on v: not refused"),
+        ({"--scale": applies.ON_A_MODEL}, "--scale 0.5", "--scale 0.5, suite on r: refused"),
+        ({"--seed": applies.EVERYWHERE}, "--seed 7", "--seed 7, job on r: not refused"),
+        ({"--keep-stream": applies.ON_A_MODEL}, "--keep-stream", "--keep-stream, job on m: refused"),
+    ],
+)
 def test_a_wrong_table_is_noticed(world: World, monkeypatch: pytest.MonkeyPatch, fault: Any, row: str, words: str) -> None:
     for name, boxes in fault.items():
         assert name in applies.RUN
@@ -400,27 +415,31 @@ def test_a_wrong_table_is_noticed(world: World, monkeypatch: pytest.MonkeyPatch,
 # -- what only the work itself tells ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("words", "told"), [
-    ("j.fio --drive d --yes", None), ("reads.fio --drive d --yes", "--yes has no effect: reads.fio only reads"),
-    ("reads.iolog --drive d --yes", "--yes has no effect: reads.iolog only reads"),
-    ("still.toml --drive d --yes", "--yes has no effect: still.toml only reads"),
-    ("suite --drive d --rounds 3 --tests rounds", None),
-    ("suite --drive d --rounds 3 --tests still", "--rounds has no effect: suite has no test in rounds"),
-    ("suite --virtual intel-660p-1tb --rounds 3 --tests still", "--rounds has no effect: suite has no test in rounds"),
-    ("suite --virtual intel-660p-1tb --rounds 6", "--rounds 6: the tests to run have 5 rounds at most. Give a number up to 5."),
-    ("suite --drive d --seed 3 --tests replay", None),
-    ("suite --drive d --seed 3 --tests still,rounds", "--seed has no effect: suite has no test with a generated trace"),
-    ("suite --virtual intel-660p-1tb --seed 3 --tests still", None),
-    ("suite --virtual intel-660p-1tb --written --tests rounds", "--written has no effect: suite has only tests that write"),
-    ("suite --virtual intel-660p-1tb --written --tests still", None),
-    ("suite --virtual intel-660p-1tb --tests ,", "--tests names no test"),
-    ("conformance --virtual intel-660p-1tb --tests load", "conformance has no test load; its tests: load-by-state, depth-1"),
-    ("conformance --virtual intel-660p-1tb --set x=1", "x is set, but no limit of these requirements uses parameter.x."),
-    ("conformance --virtual intel-660p-1tb --requirements ,", "--requirements names no set"),
-    ("conformance --drive d --repeat 2", "--repeat is for a suite other than conformance; this is the suite conformance"),
-    ("suite --drive d --requirements ocp", "--requirements is for the suite conformance; suite is a suite. Leave it out."),
-    ("suite --virtual intel-660p-1tb --tests still,rounds --condition full", "--condition full: the test rounds has only empty"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("j.fio --drive d --yes", None),
+        ("reads.fio --drive d --yes", "--yes has no effect: reads.fio only reads"),
+        ("reads.iolog --drive d --yes", "--yes has no effect: reads.iolog only reads"),
+        ("still.toml --drive d --yes", "--yes has no effect: still.toml only reads"),
+        ("suite --drive d --rounds 3 --tests rounds", None),
+        ("suite --drive d --rounds 3 --tests still", "--rounds has no effect: suite has no test in rounds"),
+        ("suite --virtual intel-660p-1tb --rounds 3 --tests still", "--rounds has no effect: suite has no test in rounds"),
+        ("suite --virtual intel-660p-1tb --rounds 6", "--rounds 6: the tests to run have 5 rounds at most. Give a number up to 5."),
+        ("suite --drive d --seed 3 --tests replay", None),
+        ("suite --drive d --seed 3 --tests still,rounds", "--seed has no effect: suite has no test with a generated trace"),
+        ("suite --virtual intel-660p-1tb --seed 3 --tests still", None),
+        ("suite --virtual intel-660p-1tb --written --tests rounds", "--written has no effect: suite has only tests that write"),
+        ("suite --virtual intel-660p-1tb --written --tests still", None),
+        ("suite --virtual intel-660p-1tb --tests ,", "--tests names no test"),
+        ("conformance --virtual intel-660p-1tb --tests load", "conformance has no test load; its tests: load-by-state, depth-1"),
+        ("conformance --virtual intel-660p-1tb --set x=1", "x is set, but no limit of these requirements uses parameter.x."),
+        ("conformance --virtual intel-660p-1tb --requirements ,", "--requirements names no set"),
+        ("conformance --drive d --repeat 2", "--repeat is for a suite other than conformance; this is the suite conformance"),
+        ("suite --drive d --requirements ocp", "--requirements is for the suite conformance; suite is a suite. Leave it out."),
+        ("suite --virtual intel-660p-1tb --tests still,rounds --condition full", "--condition full: the test rounds has only empty"),
+    ],
+)
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["run", "dry-run"])
 def test_an_option_that_has_nothing_to_act_on_is_refused(world: World, words: str, told: str | None, dry: tuple[str, ...]) -> None:
     seen, ended = world.call(["run", *words.split(), "--out", "out", *dry])
@@ -471,9 +490,21 @@ def test_a_dry_run_says_what_is_in_the_way(world: World) -> None:
 
 
 EVERY_DEFAULT = {
-    "plots": True, "page": False, "no_store": True, "scale": "0.5", "condition": "full", "tests": "still", "rounds": "3", "discard": True,
-    "governor": "performance", "link_speed": "5", "commands": "trace", "apst": True, "aspm": "l1", "meter": "ppk2:/dev/p,volts=3.3",
-}  # fmt: skip
+    "plots": True,
+    "page": False,
+    "no_store": True,
+    "scale": "0.5",
+    "condition": "full",
+    "tests": "still",
+    "rounds": "3",
+    "discard": True,
+    "governor": "performance",
+    "link_speed": "5",
+    "commands": "trace",
+    "apst": True,
+    "aspm": "l1",
+    "meter": "ppk2:/dev/p,volts=3.3",
+}
 
 
 def test_a_default_that_does_not_apply_is_left_out(world: World) -> None:
@@ -486,12 +517,19 @@ def test_a_default_that_does_not_apply_is_left_out(world: World) -> None:
     assert world.call(with_meter, {"run": {"rig": "WB7", "keep_stream": True, "interval": "2us"}}) == world.call(with_meter)
 
 
-@pytest.mark.parametrize(("defaults", "given"), [
-    ({"meter": "ppk2:/dev/p,volts=3.3"}, ["--rig", "WB7"]), ({"rig": "WB7"}, ["--meter", "ppk2:/dev/p,volts=3.3"]),
-    ({"page": False}, ["--plots"]), ({"plots": True}, ["--no-page"]), ({"no_store": True}, ["--store", "s.sqlite"]),
-    ({"store": "s.sqlite"}, ["--no-store"]), ({"wide": True}, ["--no-store", "--json"]),
-    ({"discard": True}, ["--keep-stream", "--rig", "WB7"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("defaults", "given"),
+    [
+        ({"meter": "ppk2:/dev/p,volts=3.3"}, ["--rig", "WB7"]),
+        ({"rig": "WB7"}, ["--meter", "ppk2:/dev/p,volts=3.3"]),
+        ({"page": False}, ["--plots"]),
+        ({"plots": True}, ["--no-page"]),
+        ({"no_store": True}, ["--store", "s.sqlite"]),
+        ({"store": "s.sqlite"}, ["--no-store"]),
+        ({"wide": True}, ["--no-store", "--json"]),
+        ({"discard": True}, ["--keep-stream", "--rig", "WB7"]),
+    ],
+)
 def test_the_command_line_wins_against_a_default(world: World, defaults: dict[str, Any], given: list[str]) -> None:
     words = ["run", "suite", "--drive", "d", "--out", "out", *given]
     (seen, ended), (without, _) = world.call(words, {"run": defaults}), world.call(words)
@@ -621,6 +659,10 @@ def test_the_guide_has_the_tables() -> None:
 def test_the_table_is_light() -> None:
     """Whoever mistypes an option does not wait for Polars. (Another test is about the package's own imports.)"""
     found = ast.walk(ast.parse(Path(str(applies.__file__)).read_text(encoding="utf-8")))
-    names = {name for node in found if isinstance(node, ast.Import | ast.ImportFrom) for name in (
-        [node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])}  # fmt: skip
+    names = {
+        name
+        for node in found
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in ([node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
+    }
     assert names == {"__future__", "collections.abc", "dataclasses", "enum", "typing", "typer.core", "errors"}

@@ -18,10 +18,28 @@ from wattbell.capture import CaptureWriter
 from tests.patience import PATIENCE_S
 
 COMMANDS = [
-    (), ("rigs",), ("info",), ("record",), ("run",), ("analyze",), ("report",), ("export",), ("export", "csv"),
-    ("export", "sigrok"), ("compare",), ("results",), ("results", "list"), ("results", "import"),
-    ("results", "show"), ("results", "export"), ("results", "delete"), ("sim",), ("sim", "start"), ("sim", "replay"), ("sim", "profiles"),
-]  # fmt: skip
+    (),
+    ("rigs",),
+    ("info",),
+    ("record",),
+    ("run",),
+    ("analyze",),
+    ("report",),
+    ("export",),
+    ("export", "csv"),
+    ("export", "sigrok"),
+    ("compare",),
+    ("results",),
+    ("results", "list"),
+    ("results", "import"),
+    ("results", "show"),
+    ("results", "export"),
+    ("results", "delete"),
+    ("sim",),
+    ("sim", "start"),
+    ("sim", "replay"),
+    ("sim", "profiles"),
+]
 
 
 @pytest.fixture
@@ -31,8 +49,13 @@ def wattbell(tmp_path: Path) -> Any:
         env.pop("WATTBELL_DEBUG", None)
         return subprocess.run(
             [sys.executable, "-m", "wattbell", *map(str, arguments)],
-            env=env, cwd=tmp_path, text=True, capture_output=True, timeout=PATIENCE_S, check=False,
-        )  # fmt: skip
+            env=env,
+            cwd=tmp_path,
+            text=True,
+            capture_output=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
 
     return run
 
@@ -44,10 +67,17 @@ def capture(tmp_path: Path) -> Path:
         ticks = [10_000_000 + 100_000 * i for i in range(200)]
         writer.add_rows(
             "commands",
-            {"cqe_tick": [t + 50_000 for t in ticks], "doorbell_tick": ticks, "fetch_tick": [t + 500 for t in ticks],
-             "opcode": [2] * 200, "qid": [1] * 200, "nsid": [1] * 200, "blocks": [8] * 200,
-             "slba": list(range(200))},
-        )  # fmt: skip
+            {
+                "cqe_tick": [t + 50_000 for t in ticks],
+                "doorbell_tick": ticks,
+                "fetch_tick": [t + 500 for t in ticks],
+                "opcode": [2] * 200,
+                "qid": [1] * 200,
+                "nsid": [1] * 200,
+                "blocks": [8] * 200,
+                "slba": list(range(200)),
+            },
+        )
         writer.add_rail(0, 1000, np.full(40_000, 3.3), np.full(40_000, 0.5))
     return path
 

@@ -49,8 +49,13 @@ def test_a_default_of_the_file_counts_and_the_command_line_wins(load: Any, tree:
     assert (below["start"], below["rail_every"]) == (2.0, 7)
     assert given(tree, settings, "export", "sigrok", "c", "--out", "d")["start"] is None
     assert list(settings.values) == [
-        "record --duration", "record --lba-size", "record --keep-stream", "record --rig", "export csv --from", "export csv --rail-every",
-    ]  # fmt: skip
+        "record --duration",
+        "record --lba-size",
+        "record --keep-stream",
+        "record --rig",
+        "export csv --from",
+        "export csv --rail-every",
+    ]
 
 
 def test_flags_by_both_of_their_names_and_lists(load: Any, tree: Any) -> None:

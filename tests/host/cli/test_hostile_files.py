@@ -87,8 +87,19 @@ def wattbell(tmp_path: Path) -> Any:
 @pytest.mark.parametrize(("name", "arguments"), READERS, ids=[f"{a[0]}-{n.replace('/', '-')}" for n, a in READERS])
 def test_a_hostile_file_is_one_error(wattbell: Any, tmp_path: Path, make: Callable[[Path], None], name: str, arguments: list[str]) -> None:
     with CaptureWriter(tmp_path / "capture", conditions={"virtual": True}) as writer:
-        writer.add_rows("commands", {"cqe_tick": [20_000], "doorbell_tick": [10_000], "fetch_tick": [10_500], "opcode": [2], "qid": [1],
-                                     "nsid": [1], "blocks": [8], "slba": [0]})  # fmt: skip
+        writer.add_rows(
+            "commands",
+            {
+                "cqe_tick": [20_000],
+                "doorbell_tick": [10_000],
+                "fetch_tick": [10_500],
+                "opcode": [2],
+                "qid": [1],
+                "nsid": [1],
+                "blocks": [8],
+                "slba": [0],
+            },
+        )
     for folder in ("suite", "results"):
         (tmp_path / folder).mkdir()
     (tmp_path / "suite/manifest.toml").write_text(MANIFEST)
@@ -120,8 +131,19 @@ def _damage(data: bytes, place: int) -> bytes:
 def test_a_hostile_table_in_a_sealed_capture_is_one_error_or_harmless(tmp_path: Path) -> None:
     """Who makes the table can make its hash: every byte of its footer is turned over, and the capture sealed again."""
     with CaptureWriter(tmp_path / "capture", conditions={"virtual": True}) as writer:
-        writer.add_rows("commands", {"cqe_tick": [20_000], "doorbell_tick": [10_000], "fetch_tick": [10_500], "opcode": [2], "qid": [1],
-                                     "nsid": [1], "blocks": [8], "slba": [0]})  # fmt: skip
+        writer.add_rows(
+            "commands",
+            {
+                "cqe_tick": [20_000],
+                "doorbell_tick": [10_000],
+                "fetch_tick": [10_500],
+                "opcode": [2],
+                "qid": [1],
+                "nsid": [1],
+                "blocks": [8],
+                "slba": [0],
+            },
+        )
     table = tmp_path / "capture/commands.parquet"
     data = table.read_bytes()
     footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")

@@ -53,10 +53,17 @@ def run(*arguments: object) -> Any:
 @pytest.mark.parametrize(
     ("cap", "more", "code"),
     [
-        (4.0, (), 0), (3.001, (), 4), (2.999, (), 4), (2.5, (), 3), (None, (), 4), (2.5, ("--exit-codes", "fail=7"), 7),
-        (3.001, ("--exit-codes", "conditional pass=0, conditional fail=9"), 0), (3.001, ("--guard", "0"), 0), (4.0, ("--guard", "10"), 0),
+        (4.0, (), 0),
+        (3.001, (), 4),
+        (2.999, (), 4),
+        (2.5, (), 3),
+        (None, (), 4),
+        (2.5, ("--exit-codes", "fail=7"), 7),
+        (3.001, ("--exit-codes", "conditional pass=0, conditional fail=9"), 0),
+        (3.001, ("--guard", "0"), 0),
+        (4.0, ("--guard", "10"), 0),
     ],
-)  # fmt: skip
+)
 def test_the_exit_code(capture: Path, lab: Path, cap: float | None, more: tuple[str, ...], code: int) -> None:
     done = run("judge", capture, "--requirements", lab, *(("--set", f"cap={cap}") if cap else ()), *more)
     assert done.exit_code == code, done.output

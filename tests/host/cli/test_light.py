@@ -19,9 +19,21 @@ from wattbell.cli.commands import PLACES
 from tests.patience import PATIENCE_S
 
 HEAVY = (
-    "polars", "scipy", "pyarrow", "pyjls", "numpy", "matplotlib", "ruptures", "starlette", "uvicorn", "asyncio", "jinja2", "serial",
-    "msgspec", "pydantic",
-)  # fmt: skip
+    "polars",
+    "scipy",
+    "pyarrow",
+    "pyjls",
+    "numpy",
+    "matplotlib",
+    "ruptures",
+    "starlette",
+    "uvicorn",
+    "asyncio",
+    "jinja2",
+    "serial",
+    "msgspec",
+    "pydantic",
+)
 ON_THE_WAY = (
     "import sys, json\n"
     + f"HEAVY = {HEAVY!r}\n"

@@ -23,10 +23,28 @@ from wattbell.errors import UsageError
 
 SECOND = 1_000_000_000
 LATEST = Latest(
-    tick=3 * SECOND, seconds=3.0, w=2.34567, a=0.71083, v=3.29987, read_mb_per_s=1567.6, write_mb_per_s=428.99, iops=130_201.4, depth=31.97,
-    p99_s=98.3e-6, energy_j=29.61, charge_c=9.0, missing_s=0.0, read_bytes=1e9, written_bytes=1e9, commands=12_345_678, samples=3_000_000,
-    lost=(), left_s=57.0, waiting=False, lba_size_known=True,
-)  # fmt: skip
+    tick=3 * SECOND,
+    seconds=3.0,
+    w=2.34567,
+    a=0.71083,
+    v=3.29987,
+    read_mb_per_s=1567.6,
+    write_mb_per_s=428.99,
+    iops=130_201.4,
+    depth=31.97,
+    p99_s=98.3e-6,
+    energy_j=29.61,
+    charge_c=9.0,
+    missing_s=0.0,
+    read_bytes=1e9,
+    written_bytes=1e9,
+    commands=12_345_678,
+    samples=3_000_000,
+    lost=(),
+    left_s=57.0,
+    waiting=False,
+    lba_size_known=True,
+)
 
 
 def printed(what: object, width: int) -> str:

@@ -142,15 +142,26 @@ LONG = "n" * 300
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("info", LONG), ("analyze", LONG), ("report", LONG), ("compare", LONG), ("export", "csv", LONG, "--out", "o"),
-        ("results", "import", LONG), ("results", "list", "--store", LONG), ("results", "show", LONG), ("trace", "show", LONG),
-        ("trace", "convert", LONG, "--out", "o"), ("trace", "make", "light", "--scale", "0.002", "--out", LONG),
-        ("run", LONG, "--virtual", "intel-660p-1tb", "--out", "o"), ("sim", "start", "--trace", LONG),
-        ("info", "--rig", f"/dev/{LONG}"), ("report", "c", "--no-plots", "--out", LONG), ("export", "csv", "c", "--out", LONG),
+        ("info", LONG),
+        ("analyze", LONG),
+        ("report", LONG),
+        ("compare", LONG),
+        ("export", "csv", LONG, "--out", "o"),
+        ("results", "import", LONG),
+        ("results", "list", "--store", LONG),
+        ("results", "show", LONG),
+        ("trace", "show", LONG),
+        ("trace", "convert", LONG, "--out", "o"),
+        ("trace", "make", "light", "--scale", "0.002", "--out", LONG),
+        ("run", LONG, "--virtual", "intel-660p-1tb", "--out", "o"),
+        ("sim", "start", "--trace", LONG),
+        ("info", "--rig", f"/dev/{LONG}"),
+        ("report", "c", "--no-plots", "--out", LONG),
+        ("export", "csv", "c", "--out", LONG),
         ("export", "sigrok", "c", "--out", LONG),
     ],
     ids=lambda a: " ".join(str(x)[:8] for x in a),
-)  # fmt: skip
+)
 def test_names_that_are_too_long_are_one_error(wattbell: Any, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     write_capture(tmp_path / "c", 3)
     refused(wattbell(*arguments))

@@ -182,10 +182,14 @@ def test_settings_that_a_killed_run_left_are_put_back_first(lab: Lab, run: Any) 
 # -- how it ends -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("script", "code", "words"), [
-    ("exit 3", 3, "sh ended with exit code 3"), ("kill -9 $$", 137, "sh was ended by SIGKILL"),
-    ("kill -INT $PPID; sleep 0.2; exit 4", 4, "sh ended with exit code 4"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("script", "code", "words"),
+    [
+        ("exit 3", 3, "sh ended with exit code 3"),
+        ("kill -9 $$", 137, "sh was ended by SIGKILL"),
+        ("kill -INT $PPID; sleep 0.2; exit 4", 4, "sh ended with exit code 4"),
+    ],
+)
 def test_a_commands_failure_is_passed_on_and_what_was_recorded_is_kept(lab: Lab, run: Any, script: str, code: int, words: str) -> None:
     done = run(command=["sh", "-c", script])
     assert done.code == code
@@ -212,12 +216,15 @@ def test_an_interrupted_plan_is_analysed_as_far_as_it_came(lab: Lab, run: Any) -
 
 
 @pytest.mark.parametrize("work", ["writes.fio", "suite", "fill.toml", "w.iolog", "erase.toml", "alias.fio"])
-@pytest.mark.parametrize(("given", "mounted", "words"), [
-    ((), "", "Spell out the serial number of /dev/nvme9n2 with --serial"),
-    (("--serial", "T"), "", "with serial number S, not T"),
-    (("--serial", "S"), "/mnt", "mounted on /mnt"),
-    (("--serial", "S"), "", "add --yes"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "mounted", "words"),
+    [
+        ((), "", "Spell out the serial number of /dev/nvme9n2 with --serial"),
+        (("--serial", "T"), "", "with serial number S, not T"),
+        (("--serial", "S"), "/mnt", "mounted on /mnt"),
+        (("--serial", "S"), "", "add --yes"),
+    ],
+)
 def test_what_writes_is_refused(lab: Lab, run: Any, work: str, given: tuple[str, ...], mounted: str, words: str) -> None:
     (lab.root / "fill.toml").write_text("[[step]]\nfill = { span = 0.1 }\n")
     (lab.root / "erase.toml").write_text("[[step]]\nformat = { ses = 1 }\n")
@@ -263,32 +270,45 @@ def test_a_job_file_that_names_nothing_or_runs_programs_is_refused(lab: Lab, run
     assert "reads.fio:9: option `exec_prerun`" in run("reads.fio").err and untouched(lab)
 
 
-@pytest.mark.parametrize(("arguments", "command", "code", "words"), [
-    ((), [], 2, "There is no command behind `--`"),
-    ((), ["no-such-program"], 127, "no-such-program is not a program that can be found"),
-    ((), ["./reads.fio"], 126, "./reads.fio cannot be executed"),
-    (("suite",), ["true"], 2, "Give one thing to run"),
-    ((), None, 2, "Give one thing to run"),
-    (("--resume",), ["true"], 2, "--resume is for a suite; this is a command. Leave it out."),
-    (("reads.fio", "--scale", "0.5"), None, 2, "--scale is for a suite; reads.fio is a fio job file. Leave it out."),
-    (("suite", "--apst"), None, 2, "--apst is for a fio job file, a trace or a command; suite is a suite. Leave it out"),
-    (("mine.toml",), None, 2, "mine.toml is not a file"),
-    (("reads.fio", "--keep-trace"), None, 2, "--keep-trace is for a drive model (--virtual); this run is on a real drive with a rig"),
-    (("reads.fio", "--keep-stream", "--meter", "ppk2:/dev/null,volts=3.3"), None, 2, "--keep-stream is for a rig"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "command", "code", "words"),
+    [
+        ((), [], 2, "There is no command behind `--`"),
+        ((), ["no-such-program"], 127, "no-such-program is not a program that can be found"),
+        ((), ["./reads.fio"], 126, "./reads.fio cannot be executed"),
+        (("suite",), ["true"], 2, "Give one thing to run"),
+        ((), None, 2, "Give one thing to run"),
+        (("--resume",), ["true"], 2, "--resume is for a suite; this is a command. Leave it out."),
+        (("reads.fio", "--scale", "0.5"), None, 2, "--scale is for a suite; reads.fio is a fio job file. Leave it out."),
+        (("suite", "--apst"), None, 2, "--apst is for a fio job file, a trace or a command; suite is a suite. Leave it out"),
+        (("mine.toml",), None, 2, "mine.toml is not a file"),
+        (("reads.fio", "--keep-trace"), None, 2, "--keep-trace is for a drive model (--virtual); this run is on a real drive with a rig"),
+        (("reads.fio", "--keep-stream", "--meter", "ppk2:/dev/null,volts=3.3"), None, 2, "--keep-stream is for a rig"),
+    ],
+)
 def test_calls_that_make_no_sense(lab: Lab, run: Any, arguments: Any, command: Any, code: int, words: str) -> None:
     done = run(*arguments, command=command)
     assert done.code == code and words in done.err and done.err.count("error:") == 1, done.err
     assert untouched(lab)
 
 
-@pytest.mark.parametrize(("step", "words"), [
-    ("", "exactly one of"), ("idle_s = nan", "between 0 and 1e+06"), ("fill = { span = 2 }", "not above 0 and at most 1"),
-    ("idle_s = 1\nwake = { idle_s = 1 }", "exactly one of"), ('command = ["rm"]', "exactly one of"), ("idle_s = 1\nspeed = 3", "speed"),
-    ('idle_s = 1\ncommand = ["rm"]', "exactly one of"), ('fio = "none.fio"', "none.fio cannot be read"),
-    ("idle_s = 1\nduty = 0.5", "go with fio"),
-    ('sanitize = "fire"', "one of block, crypto, overwrite"), ('idle_s = 1\naspm = "l9"', "one of off, l1, l1.2"), ("= 1", "is no plan"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ("", "exactly one of"),
+        ("idle_s = nan", "between 0 and 1e+06"),
+        ("fill = { span = 2 }", "not above 0 and at most 1"),
+        ("idle_s = 1\nwake = { idle_s = 1 }", "exactly one of"),
+        ('command = ["rm"]', "exactly one of"),
+        ("idle_s = 1\nspeed = 3", "speed"),
+        ('idle_s = 1\ncommand = ["rm"]', "exactly one of"),
+        ('fio = "none.fio"', "none.fio cannot be read"),
+        ("idle_s = 1\nduty = 0.5", "go with fio"),
+        ('sanitize = "fire"', "one of block, crypto, overwrite"),
+        ('idle_s = 1\naspm = "l9"', "one of off, l1, l1.2"),
+        ("= 1", "is no plan"),
+    ],
+)
 def test_a_plan_that_makes_no_sense_names_the_step(lab: Lab, run: Any, step: str, words: str) -> None:
     (lab.root / "mine.toml").write_text(f"[[step]]\n{step}\n")
     done = run("mine.toml")

@@ -47,8 +47,13 @@ def printed(monkeypatch: pytest.MonkeyPatch) -> Any:
     return run
 
 
-COMMANDS = [("info",), ("suites",), ("suites", "anandtech-2018"), ("sim", "profiles"),
-            ("run", "quick", "--virtual", "intel-660p-1tb", "--out", "o", "--dry-run")]  # fmt: skip
+COMMANDS = [
+    ("info",),
+    ("suites",),
+    ("suites", "anandtech-2018"),
+    ("sim", "profiles"),
+    ("run", "quick", "--virtual", "intel-660p-1tb", "--out", "o", "--dry-run"),
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

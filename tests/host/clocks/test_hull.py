@@ -29,14 +29,18 @@ def corners(given: hull.ClockLimits, limit: float) -> list[tuple[Fraction, Fract
             found.append((slope, y1 - x1 * (1 + slope)))
     found += [(slope, y - x * (1 + slope)) for x, y in lows + highs for slope in (edge, -edge)]
     return [
-        (d, c) for d, c in found
+        (d, c)
+        for d, c in found
         if abs(d) <= edge and all(c + x * (1 + d) >= y for x, y in lows) and all(c + x * (1 + d) <= y for x, y in highs)
-    ]  # fmt: skip
+    ]
 
 
 @settings(max_examples=50)
-@given(st.lists(st.tuples(st.integers(0, 10 * S), st.integers(0, 2_000_000), st.integers(0, 2_000_000)), min_size=1, max_size=5),
-       st.floats(-4e-4, 4e-4), st.booleans())  # fmt: skip
+@given(
+    st.lists(st.tuples(st.integers(0, 10 * S), st.integers(0, 2_000_000), st.integers(0, 2_000_000)), min_size=1, max_size=5),
+    st.floats(-4e-4, 4e-4),
+    st.booleans(),
+)
 def test_the_bound_is_half_of_what_all_lines_within_the_limits_leave_open(
     rows: list[tuple[int, int, int]], drift: float, agree: bool
 ) -> None:

@@ -34,8 +34,18 @@ def made(
             latency, pause = rng.integers(20_000, 120_000, n), rng.integers(2_500, 20_000, n)
             end = np.cumsum(latency + pause) + int(rng.integers(0, 100_000))
             generation = np.zeros(n, int) if fixed_cid else np.arange(n) % 16 << 12
-            for column, values in zip(columns, (np.full(n, queue), slot | generation, rng.choice([1, 2], n),
-                                                rng.integers(0, blocks_of_drive, n), np.full(n, 8), end - latency, end)):  # fmt: skip
+            for column, values in zip(
+                columns,
+                (
+                    np.full(n, queue),
+                    slot | generation,
+                    rng.choice([1, 2], n),
+                    rng.integers(0, blocks_of_drive, n),
+                    np.full(n, 8),
+                    end - latency,
+                    end,
+                ),
+            ):
                 column.append(values)
     every = [np.concatenate(column) for column in columns]
     order = np.argsort(every[5], kind="stable")
@@ -52,8 +62,14 @@ def within(clock: Any, wire: LoggedCommands) -> bool:
 
 
 @settings(max_examples=40)
-@given(st.integers(0, 2**32), st.sampled_from([1, 4, 32]), st.sampled_from([1, 4, 1 << 20]), st.booleans(), st.sampled_from([0.0, 0.02,
-0.3]), st.integers(0, 800))  # fmt: skip
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from([1, 4, 32]),
+    st.sampled_from([1, 4, 1 << 20]),
+    st.booleans(),
+    st.sampled_from([0.0, 0.02, 0.3]),
+    st.integers(0, 800),
+)
 def test_every_command_that_is_in_both_logs_is_paired_and_no_other(
     seed: int, depth: int, blocks: int, fixed_cid: bool, lost: float, cut: int
 ) -> None:

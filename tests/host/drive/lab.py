@@ -133,18 +133,31 @@ class Lab:
         typed = msgspec.convert(steps, tuple[Step, ...])
         recorder = None if "meter" in more else rig
         phases = bench.run_session(
-            self.device, recorder, typed, self.root / "plans", self.root / "capture", journal=self.root / "restore.json", description={},
-            conditions={"notes": []}, tools=self.tools, say=self.said.append, **more,
-        )  # fmt: skip
+            self.device,
+            recorder,
+            typed,
+            self.root / "plans",
+            self.root / "capture",
+            journal=self.root / "restore.json",
+            description={},
+            conditions={"notes": []},
+            tools=self.tools,
+            say=self.said.append,
+            **more,
+        )
         return list(to_json(phases))
 
     def on_the_bench(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """In place of a real bench's drive and rig, for campaigns and for the command line."""
         self.commands = True
         rig = SimpleNamespace(
-            description={"data_port": "none"}, conditions=dict, port=SimpleNamespace(virtual=False, serial="LAB-1"),
-            set_interval=lambda _: None, set_decimation=lambda _: None, control=SimpleNamespace(query=self.query),
-        )  # fmt: skip
+            description={"data_port": "none"},
+            conditions=dict,
+            port=SimpleNamespace(virtual=False, serial="LAB-1"),
+            set_interval=lambda _: None,
+            set_decimation=lambda _: None,
+            control=SimpleNamespace(query=self.query),
+        )
         monkeypatch.setenv("PATH", f"{self.root}{os.pathsep}{os.environ['PATH']}")
         monkeypatch.setattr(real, "inspect", lambda _: self.device)
         monkeypatch.setattr(real, "refuse_in_use", self.refuse_in_use)

@@ -163,9 +163,13 @@ class LabLog:
         start, opcode, qid, slba, count = np.array(rows or np.zeros((0, 5)), np.int64).reshape(-1, 5).T
         columns: dict[str, Any] = {
             "cqe_tick": start + 5000 + self.waking_ns * ((opcode == 10) & (count & 0xFF == 2)),
-            "doorbell_tick": start, "opcode": opcode.astype(np.uint8), "qid": qid.astype(np.uint8),
-            "slba": slba.astype(np.uint64), "blocks": count.astype(np.uint32), "nsid": np.full(len(start), 7, np.uint32),
-        }  # fmt: skip
+            "doorbell_tick": start,
+            "opcode": opcode.astype(np.uint8),
+            "qid": qid.astype(np.uint8),
+            "slba": slba.astype(np.uint64),
+            "blocks": count.astype(np.uint32),
+            "nsid": np.full(len(start), 7, np.uint32),
+        }
         lost = []
         if self.overran and len(start) > self.overran_from:
             lost = [Gap(BlockContent.COMMANDS, int(start[0]), int(start[-1]), self.overran, "the kernel's trace buffer overran (CPU 0)")]

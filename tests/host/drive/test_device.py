@@ -42,9 +42,12 @@ class Machine:
         self.sys, self.proc, self.dev = root / "sys", root / "proc", root / "dev"
         node = self.sys / "devices/pci0000:00/0000:01:00.0/nvme/nvme0"
         for name, text in {
-            "model": "GOOD DRIVE   ", "serial": "SN 1", "firmware_rev": "1.0", "transport": "pcie",
+            "model": "GOOD DRIVE   ",
+            "serial": "SN 1",
+            "firmware_rev": "1.0",
+            "transport": "pcie",
             "subsysnqn": "nqn.a",
-        }.items():  # fmt: skip
+        }.items():
             write(node / name, text)
         (node / "device").symlink_to(node.parent.parent)
         (self.sys / "class/nvme").mkdir(parents=True)

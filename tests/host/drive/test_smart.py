@@ -29,10 +29,20 @@ SAID_2_13 = """{
   "critical_comp_time":1, "thm_temp1_trans_count":2, "thm_temp2_trans_count":1, "thm_temp1_total_time":90, "thm_temp2_total_time":30
 }"""
 SEEN = {
-    "temperature_c": 26.0, "critical_warning": 2, "available_spare_percent": 100, "percentage_used": 3, "media_errors": 0,
-    "unsafe_shutdowns": 7, "error_log_entries": 4, "warning_min": 5, "critical_min": 1, "light_count": 2, "heavy_count": 1, "light_s": 90,
+    "temperature_c": 26.0,
+    "critical_warning": 2,
+    "available_spare_percent": 100,
+    "percentage_used": 3,
+    "media_errors": 0,
+    "unsafe_shutdowns": 7,
+    "error_log_entries": 4,
+    "warning_min": 5,
+    "critical_min": 1,
+    "light_count": 2,
+    "heavy_count": 1,
+    "light_s": 90,
     "heavy_s": 30,
-}  # fmt: skip
+}
 
 
 def seen(said: str) -> dict[str, Any]:
@@ -123,9 +133,12 @@ def record(lab: Lab) -> Record:
 
 def test_it_is_asked_between_phases_but_never_right_before_one_that_lets_the_drive_be(lab: Lab) -> None:
     lab.run(
-        {"name": "w", "fio": "j.fio"}, SETTLE, {"name": "i", "idle_s": 0.1, "apst": True}, {"name": "i", "idle_s": 0.1},
+        {"name": "w", "fio": "j.fio"},
+        SETTLE,
+        {"name": "i", "idle_s": 0.1, "apst": True},
+        {"name": "i", "idle_s": 0.1},
         {"name": "w2", "fio": "j.fio"},
-    )  # fmt: skip
+    )
     found = record(lab)
     # before w; before i-settle; not before the two idle times; before w2; at the end
     assert [(r.phases, r.during) for r in found.readings] == [(0, False), (1, False), (4, False), (5, False)]
@@ -166,8 +179,15 @@ def reading(at: int, phases: int, celsius: float | None, during: bool = False, *
 
 def test_a_phase_belongs_to_the_test_with_the_longest_name() -> None:
     assert [health.owner(name, TESTS) for name in PHASES] == [
-        None, None, "idle", "idle", "idle-wake-up", "idle-wake-up", "burst", "burst",
-    ]  # fmt: skip
+        None,
+        None,
+        "idle",
+        "idle",
+        "idle-wake-up",
+        "idle-wake-up",
+        "burst",
+        "burst",
+    ]
 
 
 def test_before_during_and_after_each_test() -> None:

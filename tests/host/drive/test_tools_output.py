@@ -37,20 +37,35 @@ def test_power_states_of_nvme_cli() -> None:
 def test_power_states_of_nvme_cli_before_2_6_and_of_a_drive_with_odd_bytes_in_its_name() -> None:
     """``flags`` (NOPS is bit 1) in place of the two words, and control characters as they are (linux-nvme/nvme-cli#1598)."""
     assert power_states('{"sn": "S\x01\x02", "mn": "x", "psds": [{"flags": 0}, {"flags": 1}, {"flags": 3}, {"flags": 2}]}') == [
-        (True, 0.0, 0.0), (True, 0.0, 0.0), (False, 0.0, 0.0), (False, 0.0, 0.0)
-    ]  # fmt: skip
+        (True, 0.0, 0.0),
+        (True, 0.0, 0.0),
+        (False, 0.0, 0.0),
+        (False, 0.0, 0.0),
+    ]
 
 
 @pytest.mark.parametrize(
     "said",
     [
-        '{"psds": [{"flags": 2}]}', '{"psds": [{"flags": 256}]}', '{"psds": [{"max_power": 3}]}',
-        "", "nonsense", "[]", "{}", '{"psds": []}', '{"psds": 3}', '{"psds": [3]}', '{"psds": [{}]}',
-        '{"psds": [{"non-operational_state": "0"}]}', '{"psds": [{"non-operational_state": 2}]}',
-        '{"psds": [{"non-operational_state": 1}]}', '{"psds": [{"non-operational_state": NaN}]}',
-        json.dumps({"psds": [{"non-operational_state": 0}] * 33}), "[" * 100_000,
+        '{"psds": [{"flags": 2}]}',
+        '{"psds": [{"flags": 256}]}',
+        '{"psds": [{"max_power": 3}]}',
+        "",
+        "nonsense",
+        "[]",
+        "{}",
+        '{"psds": []}',
+        '{"psds": 3}',
+        '{"psds": [3]}',
+        '{"psds": [{}]}',
+        '{"psds": [{"non-operational_state": "0"}]}',
+        '{"psds": [{"non-operational_state": 2}]}',
+        '{"psds": [{"non-operational_state": 1}]}',
+        '{"psds": [{"non-operational_state": NaN}]}',
+        json.dumps({"psds": [{"non-operational_state": 0}] * 33}),
+        "[" * 100_000,
     ],
-)  # fmt: skip
+)
 def test_what_are_no_power_states_is_told(said: str) -> None:
     with pytest.raises(DriveError, match="nvme-cli 2.x") as error:
         power_states(said)
@@ -61,13 +76,15 @@ def test_what_are_no_power_states_is_told(said: str) -> None:
 @pytest.mark.parametrize(
     ("said", "state"),
     [
-        ('{"sstat": 257}', 1), ('{"nvme0": {"sprog": 65535, "sstat": 2}}', 2), ('{"nvme0": {"sstat": {"status": 3}}}', 3),
+        ('{"sstat": 257}', 1),
+        ('{"nvme0": {"sprog": 65535, "sstat": 2}}', 2),
+        ('{"nvme0": {"sstat": {"status": 3}}}', 3),
         # nvme-cli 2.13, in the guest
         ('{"nvme0":{"sprog":65535,"sstat":{"global_erased":1,"status":"(0) NVM Subsystem has never been sanitized."}}}', 0),
         ('{"nvme0":{"sprog":3037,"sstat":{"global_erased":0,"status":"(2) Sanitize in Progress."}}}', 2),
         ('{"nvme0":{"sstat":{"status":"(1) Most Recent Sanitize Command Completed Successfully."}}}', 1),
     ],
-)  # fmt: skip
+)
 def test_the_state_of_a_sanitize(said: str, state: int) -> None:
     assert sanitize_state(said) == state
 
@@ -88,9 +105,7 @@ def test_the_drive_as_it_describes_itself(tmp_path: Path, bytes_of_it: int, know
     assert [state["exit_latency_s"] for state in drive["power_states"]] == [0, 0, 0, 0.005, 0.009]
     assert drive["namespaces"][0]["lba_size_bytes"] == 4096
     asked = (tmp_path / "asked").read_text().splitlines()
-    assert asked == [
-        "id-ctrl /dev/nvme9 --output-format=binary", "id-ns /dev/nvme9 --namespace-id=1 --output-format=binary"
-    ]  # fmt: skip
+    assert asked == ["id-ctrl /dev/nvme9 --output-format=binary", "id-ns /dev/nvme9 --namespace-id=1 --output-format=binary"]
 
 
 TREES = st.recursive(

@@ -77,8 +77,11 @@ def test_blocks_of_every_kind(tmp_path: Path) -> None:
     # 3.3 V x 0.1 A and 0.2 A
     assert [text for *_, text in found.of("rail")] == ["2 samples each 10.000 us, mean 0.495000 W UNCALIBRATED"]
     assert [text for *_, text in found.of("event")] == [
-        "LINK L1.2 at 9000.000 us", "CLKREQ released at 10000.000 us", "MARKER 00000102h at 11000.000 us", "LOSS RAIL 30 at 12000.000 us",
-    ]  # fmt: skip
+        "LINK L1.2 at 9000.000 us",
+        "CLKREQ released at 10000.000 us",
+        "MARKER 00000102h at 11000.000 us",
+        "LOSS RAIL 30 at 12000.000 us",
+    ]
     assert found.of("warning") == []
 
 
@@ -90,9 +93,12 @@ def test_damage_is_told_and_what_follows_is_read(tmp_path: Path) -> None:
     found = stream(tmp_path / "x.wbs", data)
     assert [text.split(",")[0] for *_, text in found.of("block")] == ["EVENTS #0", "EVENTS #2", "EVENTS #4", "kind 9 #5"]
     assert [text for *_, text in found.of("warning")] == [
-        "CRC wrong", "51 bytes belong to no block", "expected #1: 1 blocks are missing", "expected #3: 1 blocks are missing",
+        "CRC wrong",
+        "51 bytes belong to no block",
+        "expected #1: 1 blocks are missing",
+        "expected #3: 1 blocks are missing",
         "unknown: version 2, kind 9",
-    ]  # fmt: skip
+    ]
 
 
 def test_bytes_with_a_clock(tmp_path: Path) -> None:
@@ -107,8 +113,18 @@ def test_bytes_with_a_clock(tmp_path: Path) -> None:
 
 
 NVME = "nvme:" + ":".join(
-    ["doorbell=DOORBELL", "cqe=CQE", "fetch=FETCH", "data=DATA", "clkreq=CLKREQ#", "perst=PERST#",
-     "link0=LINK0", "link1=LINK1", "link2=LINK2"])  # fmt: skip
+    [
+        "doorbell=DOORBELL",
+        "cqe=CQE",
+        "fetch=FETCH",
+        "data=DATA",
+        "clkreq=CLKREQ#",
+        "perst=PERST#",
+        "link0=LINK0",
+        "link1=LINK1",
+        "link2=LINK2",
+    ]
+)
 WITH_BUSY = NVME + ":busy=BUSY"
 WHOLE = WITH_BUSY + "".join(f":origin{k}=ORIGIN{k}" for k in range(6))
 IN_ORDER = WITH_BUSY.replace("nvme:", "nvme:in_flight=in-order:")
@@ -140,10 +156,15 @@ def test_phases_of_commands(builder, tmp_path: Path) -> None:
     assert {first for first, *_ in whole.of("submit")} == {3000, 4000, 6000}, "parts only of commands that were alone"
     phases = sorted(found.of("submit") + found.of("access") + found.of("transfer") + found.of("complete"))
     assert phases == [
-        (3000, 3002, "submit 2 us"), (3002, 3060, "access 58 us"), (3060, 3070, "data 10 us"), (3070, 3080, "complete 10 us"),
-        (4000, 4003, "submit 3 us"), (4003, 4010, "access 7 us"),
-        (6000, 6001, "submit 1 us"), (6001, 6070, "access 69 us"),
-    ]  # fmt: skip
+        (3000, 3002, "submit 2 us"),
+        (3002, 3060, "access 58 us"),
+        (3060, 3070, "data 10 us"),
+        (3070, 3080, "complete 10 us"),
+        (4000, 4003, "submit 3 us"),
+        (4003, 4010, "access 7 us"),
+        (6000, 6001, "submit 1 us"),
+        (6001, 6070, "access 69 us"),
+    ]
     assert found.of("link") == [(0, 2000, "Detect 2000 us"), (2000, 9000, "L0 7000 us"), (9000, 10_000, "L1.2 1000 us")]
     assert found.of("reset") == [(0, 1000, "reset 1000 us")]
     assert found.of("clkreq") == [(9000, 10_000, "CLKREQ# released 1000 us")]

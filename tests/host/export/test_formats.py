@@ -86,8 +86,11 @@ def test_parquet_has_names_units_and_all_that_was_in_flight(capture, tmp_path):
     assert about["wattbell.window"] == f"{BEGIN} {END}"
     events = pl.read_parquet(tmp_path / "events.parquet")
     assert events.select("tick", "text").rows() == [
-        (12 * MS + 7, "CLKREQ# released"), (13 * MS, "CLKREQ# asserted"), (15 * MS, "link L1.2"), (15 * MS + 500_000, "marker 00000102h"),
-    ]  # fmt: skip
+        (12 * MS + 7, "CLKREQ# released"),
+        (13 * MS, "CLKREQ# asserted"),
+        (15 * MS, "link L1.2"),
+        (15 * MS + 500_000, "marker 00000102h"),
+    ]
 
 
 def notes(path: Path) -> list[tuple[int, Any, str]]:
@@ -110,8 +113,12 @@ def test_jls_has_the_samples_and_its_phases_and_events_as_annotations(capture, t
     line, text = pyjls.AnnotationType.VMARKER, pyjls.AnnotationType.TEXT
     assert notes(path) == [
         (0, text, "MODEL: computed on the virtual rig, not measured"),
-        (0, line, "1a"), (0, text, "CLKREQ# released"), (100, text, "CLKREQ# asserted"), (300, text, "link L1.2"), (350, line, "1b"),
-    ]  # fmt: skip
+        (0, line, "1a"),
+        (0, text, "CLKREQ# released"),
+        (100, text, "CLKREQ# asserted"),
+        (300, text, "link L1.2"),
+        (350, line, "1b"),
+    ]
     assert not list(tmp_path.glob(".*")), "no scratch is left"
 
 
@@ -171,8 +178,10 @@ def test_perfetto_has_commands_by_queue_and_the_rail(capture, tmp_path):
     assert all(at in range(BEGIN, END) for at, _ in found.counts["power"])
     assert max(value for _, value in found.counts["Queue depth"]) == 4
     assert [(a, b, text) for a, b, text, _ in found.slices["CLKREQ#"]] == [
-        (BEGIN, BEGIN + 7, "asserted"), (BEGIN + 7, 13 * MS, "released"), (13 * MS, END, "asserted"),
-    ]  # fmt: skip
+        (BEGIN, BEGIN + 7, "asserted"),
+        (BEGIN + 7, 13 * MS, "released"),
+        (13 * MS, END, "asserted"),
+    ]
     assert (15 * MS, "link L1.2") in found.instants
     assert [(a, b, text) for a, b, text, _ in found.slices["Missing: COMMANDS"]] == [(13 * MS, 13 * MS + 500_001, "lost")]
     assert "Missing: RAIL" in found.slices

@@ -14,16 +14,22 @@ import pyjls
 F64 = npt.NDArray[np.float64]
 
 
-def jls(path: Path, rate: int, signals: dict[str, tuple[str, F64]], *, start: dict[str, int] | None = None,
-        utc: Sequence[tuple[int, float]] = (), kind: Any = pyjls.DataType.F32, gap: tuple[int, int] | None = None) -> Path:  # fmt: skip
+def jls(
+    path: Path,
+    rate: int,
+    signals: dict[str, tuple[str, F64]],
+    *,
+    start: dict[str, int] | None = None,
+    utc: Sequence[tuple[int, float]] = (),
+    kind: Any = pyjls.DataType.F32,
+    gap: tuple[int, int] | None = None,
+) -> Path:
     """A recording of a Joulescope by its own library. ``signals``: (unit, samples) by name; ``start``: sample id of the first of each;
     ``utc``: (sample id, s since 1970); ``gap``: samples ``[first, last)`` that were never written."""
     writer = pyjls.Writer(str(path))
     writer.source_def(1, name="JS220-001122", vendor="Jetperch", model="JS220", version="1.0.4", serial_number="001122")
     for number, (name, (unit, _)) in enumerate(signals.items(), start=1):
-        writer.signal_def(
-            number, 1, signal_type=pyjls.SignalType.FSR, data_type=kind, sample_rate=rate, name=name, units=unit
-        )  # fmt: skip
+        writer.signal_def(number, 1, signal_type=pyjls.SignalType.FSR, data_type=kind, sample_rate=rate, name=name, units=unit)
     # All signals before any data: signal_def keeps the GIL while it waits for the library's thread, which wants it to log a gap.
     for number, (name, (_, samples)) in enumerate(signals.items(), start=1):
         begin = (start or {}).get(name, 0)
@@ -51,8 +57,16 @@ def _js(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
 
 
-def quarch(path: Path, voltage_mv: Sequence[int], current_ua: Sequence[int], *, step: int = 4, unit: str = "uS", lost: Sequence[int] = (),
-           remark: str = "") -> Path:  # fmt: skip
+def quarch(
+    path: Path,
+    voltage_mv: Sequence[int],
+    current_ua: Sequence[int],
+    *,
+    step: int = 4,
+    unit: str = "uS",
+    lost: Sequence[int] = (),
+    remark: str = "",
+) -> Path:
     """QPS and QIS, header v3, with a second rail."""
     with open(path, "w", newline="") as out:
         out.write(f"Time {unit},3.3V voltage mV,3.3V current uA,12V voltage mV,12V current uA,Tot uW\r\n")
@@ -116,8 +130,9 @@ def sigrok(path: Path, rate: str, channels: dict[str, F64], *, chunk: int = 1000
     return path
 
 
-def ppk2_session(path: Path, microamperes: F64, *, rate: int = 100_000, started_ms: int | None = 1_700_000_000_000, version: int = 2,
-                 extra: bytes = b"") -> Path:  # fmt: skip
+def ppk2_session(
+    path: Path, microamperes: F64, *, rate: int = 100_000, started_ms: int | None = 1_700_000_000_000, version: int = 2, extra: bytes = b""
+) -> Path:
     """nRF Connect Power Profiler, saveFileHandler.ts and globals.ts: float32 little-endian and 16 bits big-endian a sample."""
     frames = np.zeros(len(microamperes), np.dtype([("i", "<f4"), ("bits", ">u2")]))
     frames["i"], frames["bits"] = microamperes, 0xAAAA

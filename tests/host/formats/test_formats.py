@@ -48,9 +48,13 @@ def test_jls_signals_are_laid_over_each_other_and_gaps_stay_gaps(tmp_path: Path)
     n = 300_000
     current, voltage = RNG.uniform(0, 2, n), RNG.uniform(3.2, 3.4, n)
     path = files.jls(
-        tmp_path / "x.jls", 1_000_000, {"current": ("A", current), "voltage": ("V", voltage)}, start={"current": 5000, "voltage": 5300},
-        utc=[(6000, 1.7e9), (250_000, 1.7e9 + 0.244)], gap=(1000, 1500),
-    )  # fmt: skip
+        tmp_path / "x.jls",
+        1_000_000,
+        {"current": ("A", current), "voltage": ("V", voltage)},
+        start={"current": 5000, "voltage": 5300},
+        utc=[(6000, 1.7e9), (250_000, 1.7e9 + 0.244)],
+        gap=(1000, 1500),
+    )
     name, waveform = opened(path, options=WaveformOptions())
     about = waveform.about
     assert (name, about.instrument, about.serial) == ("jls", "Jetperch JS220", "001122")
@@ -186,13 +190,17 @@ def test_an_option_that_a_file_has_no_use_for_is_refused(tmp_path: Path) -> None
     ppk2, otii = files.ppk2(tmp_path / "p.csv", [5.0] * 50), files.otii(tmp_path / "Main current.csv", 1e-3, [0.5] * 10)
     volts, column = VOLTS.volts, {"current": NamedColumn("x.csv")}
     for path, options, told in (
-        (plain, WaveformOptions(volts=volts), "--volts"), (plain, WaveformOptions(rail="3V3"), "--rail"),
+        (plain, WaveformOptions(volts=volts), "--volts"),
+        (plain, WaveformOptions(rail="3V3"), "--rail"),
         (plain, WaveformOptions(interval_s=1e-3), "--interval"),
-        (dump, WaveformOptions(volts=volts, rail="2"), "--volts"), (dump, WaveformOptions(rail="2", columns=column), "--column"),
-        (quarch, WaveformOptions(interval_s=4e-6), "--interval"), (quarch, WaveformOptions(columns=column), "--column"),
-        (ppk2, WaveformOptions(volts=volts, rail="1"), "--rail"), (ppk2, WaveformOptions(volts=volts, columns=column), "--column"),
+        (dump, WaveformOptions(volts=volts, rail="2"), "--volts"),
+        (dump, WaveformOptions(rail="2", columns=column), "--column"),
+        (quarch, WaveformOptions(interval_s=4e-6), "--interval"),
+        (quarch, WaveformOptions(columns=column), "--column"),
+        (ppk2, WaveformOptions(volts=volts, rail="1"), "--rail"),
+        (ppk2, WaveformOptions(volts=volts, columns=column), "--column"),
         (otii, WaveformOptions(volts=volts, columns=column), "--column x.csv: there is no such file"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(UsageError, match=told) as error:
             opened(path, options=options)
         assert "\n" not in str(error.value)
@@ -346,9 +354,10 @@ def test_a_joulescope_waveform_of_the_ui(tmp_path: Path) -> None:
 
 def test_jls_with_a_power_that_does_not_go_with_the_rest_is_read_without_it(tmp_path: Path) -> None:
     path = files.jls(
-        tmp_path / "x.jls", 1000,
+        tmp_path / "x.jls",
+        1000,
         {"current": ("A", np.full(5000, 0.5)), "voltage": ("V", np.full(5000, 3.0)), "power": ("furlong", np.full(5000, 9.0))},
-    )  # fmt: skip
+    )
     _, waveform = opened(path, options=WaveformOptions())
     v, i = samples(waveform)
     assert (v[7] * i[7]) == pytest.approx(1.5) and any(

@@ -164,7 +164,7 @@ def test_it_is_read(tmp_path: Path, form: str) -> None:
         ("t_s,I_a,V_v\n" + rows(lambda k: german(f"{k / 1000:.3f}") + german(f",{AMPS[k]},3.3")), {}, "6 fields under 3"),
         ("t;I_a;V_v\n" + rows(lambda k: f"1/2/2023 22:13:20.{k:03d};{AMPS[k]};3.3").replace("1/2", "1/3", 1), {}, "read in two ways"),
     ],
-)  # fmt: skip
+)
 def test_the_one_fact_that_is_missing_is_asked_for(tmp_path: Path, text: str, options: dict[str, object], asked: str) -> None:
     with pytest.raises(WattbellError, match=asked):
         samples(opened(tmp_path, text, **options))

@@ -161,7 +161,7 @@ CELLS = {
     "Swiss thousands": "Zeit (ms);Strom (uA);U (V)\n" + rows(lambda k: f"{k};{AMPS[k] * 1e6:,.1f};3.3".replace(",", "'")),
     "French thousands": "Temps (ms);Courant (uA);U (V)\n" + rows(lambda k: german(f"{k};{AMPS[k] * 1e6:,.0f};3.3".replace(",", "\u202f"))),
     "decimal commas in quotes": "Zeit (ms),Strom (mA),U (V)\n" + rows(lambda k: f'{k},"{AMPS[k] * 1e3:.1f}","3.3"'.replace(".", ",")),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("form", CELLS)

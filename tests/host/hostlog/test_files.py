@@ -145,7 +145,7 @@ BAD = [
     ("t.dat", "\x17\x08Dtracing\0", "trace-cmd report -t"),
     ("t.gz", "\x1f\x8b\x08", "unpack it first"),
     ("t.blktrace.0", "\x07tae\0\0", "blkparse -i"),
-]  # fmt: skip
+]
 
 
 def took_us(log: HostCommands) -> list[float]:

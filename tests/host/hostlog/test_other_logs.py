@@ -34,9 +34,15 @@ def test_a_completion_is_of_the_oldest_request_of_its_place() -> None:
     found = rows(
         pairing,
         Request(1, "C", "read", 8, 8),
-        Request(2, "D", "read", 8, 8), Request(3, "D", "write", 8, 8), Request(4, "D", "read", 8, 16), Request(5, "D", "sync", 0, 0),
-        Request(6, "C", "read", 8, 8), Request(7, "C", "read", 8, 16), Request(8, "C", "write", 8, 8, 5), Request(9, "C", "sync", 77, 0),
-    )  # fmt: skip
+        Request(2, "D", "read", 8, 8),
+        Request(3, "D", "write", 8, 8),
+        Request(4, "D", "read", 8, 16),
+        Request(5, "D", "sync", 0, 0),
+        Request(6, "C", "read", 8, 8),
+        Request(7, "C", "read", 8, 16),
+        Request(8, "C", "write", 8, 8, 5),
+        Request(9, "C", "sync", 77, 0),
+    )
     assert found == [(2, 6, 2, 8, 8, 0), (4, 7, 2, 8, 16, 0), (3, 8, 1, 8, 8, 6), (5, 9, 0, 0, 0, 0)]
     assert pairing.unstarted == 1 and pairing.failed == 1 and pairing.in_flight == 0 and len(pairing.notes()) == 3
 
@@ -52,11 +58,17 @@ def test_a_request_that_is_completed_in_parts_ends_with_its_last() -> None:
     pairing = RequestPairing(4096)
     found = rows(
         pairing,
-        Request(1, "D", "read", 80, 24), Request(2, "D", "write", 96, 8),
-        Request(10, "C", "read", 80, 16), Request(11, "D", "read", 80, 8), Request(12, "C", "write", 96, 8),
-        Request(13, "C", "read", 96, 8), Request(20, "C", "read", 80, 8),
-        Request(30, "D", "read", 8, 16), Request(31, "C", "read", 8, 8, 5), Request(32, "C", "read", 16, 8),
-    )  # fmt: skip
+        Request(1, "D", "read", 80, 24),
+        Request(2, "D", "write", 96, 8),
+        Request(10, "C", "read", 80, 16),
+        Request(11, "D", "read", 80, 8),
+        Request(12, "C", "write", 96, 8),
+        Request(13, "C", "read", 96, 8),
+        Request(20, "C", "read", 80, 8),
+        Request(30, "D", "read", 8, 16),
+        Request(31, "C", "read", 8, 8, 5),
+        Request(32, "C", "read", 16, 8),
+    )
     assert found == [(2, 12, 1, 12, 1, 0), (1, 13, 2, 10, 3, 0), (11, 20, 2, 10, 1, 0), (30, 32, 2, 1, 2, 6)]
     assert pairing.failed == 1 and pairing.in_flight == 0 and "2 completions are of a part of a request" in " ".join(pairing.notes())
 
@@ -92,19 +104,30 @@ READ, WRITE, FLUSH, FS, PC, NOTIFY, DISCARD = 1, 2, 4, 1 << 8, 1 << 9, 1 << 10, 
 
 
 def test_blktraces_records() -> None:
-    raw = b"".join([
-        record(1, 1, NOTIFY, 0, 0, data=b"fio\0"),
-        record(2, 1, READ | FS, 8, 4096),  # queued: not wanted
-        record(3, 7, READ | FS, 8, 4096), record(4, 7, WRITE | FS, 16, 512), record(5, 7, WRITE | DISCARD | FS, 32, 65536),
-        record(6, 7, FLUSH | WRITE, 0, 0), record(7, 7, READ | PC, 0, 4096, data=b"\2" * 16), record(8, 8, READ | PC, 0, 4096),
-        record(9, 8, READ | FS, 8, 4096, error=5), record(10, 6, WRITE | FS, 16, 512),
-    ])  # fmt: skip
+    raw = b"".join(
+        [
+            record(1, 1, NOTIFY, 0, 0, data=b"fio\0"),
+            record(2, 1, READ | FS, 8, 4096),  # queued: not wanted
+            record(3, 7, READ | FS, 8, 4096),
+            record(4, 7, WRITE | FS, 16, 512),
+            record(5, 7, WRITE | DISCARD | FS, 32, 65536),
+            record(6, 7, FLUSH | WRITE, 0, 0),
+            record(7, 7, READ | PC, 0, 4096, data=b"\2" * 16),
+            record(8, 8, READ | PC, 0, 4096),
+            record(9, 8, READ | FS, 8, 4096, error=5),
+            record(10, 6, WRITE | FS, 16, 512),
+        ]
+    )
     found, used, passed = parse(raw + record(11, 8, READ, 1, 512)[:20])
     assert used == len(raw) and passed == 1
     assert found == [
-        Request(3, "D", "read", 8, 8), Request(4, "D", "write", 16, 1), Request(5, "D", "trim", 32, 128), Request(6, "D", "sync", 0, 0),
-        Request(9, "C", "read", 8, 8, 5), Request(10, "R", "write", 16, 1),
-    ]  # fmt: skip
+        Request(3, "D", "read", 8, 8),
+        Request(4, "D", "write", 16, 1),
+        Request(5, "D", "trim", 32, 128),
+        Request(6, "D", "sync", 0, 0),
+        Request(9, "C", "read", 8, 8, 5),
+        Request(10, "R", "write", 16, 1),
+    ]
     with pytest.raises(CaptureError, match="magic"):
         parse(b"x" * 48)
 

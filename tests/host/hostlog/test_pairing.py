@@ -107,12 +107,18 @@ def test_another_controller_and_another_namespace_stay_out() -> None:
     pairing = Pairing(ALL)
     found = pairing.add(
         events(
-            setup(1, 5), setup(2, 5, controller=1), complete(3, 5, controller=1), complete(4, 5),
-            setup(5, 6, nsid=2, disk=b"nvme0n2"), complete(6, 6, disk=b"nvme0n2"),
-            complete(7, 9, disk=b"nvme0n2"), complete(8, 9, disk=b"nvme0c0n1", qid=3),
-            setup(9, 1, qid=0, opcode=6, nsid=2, disk=b""), complete(10, 1, qid=0, disk=b""),
+            setup(1, 5),
+            setup(2, 5, controller=1),
+            complete(3, 5, controller=1),
+            complete(4, 5),
+            setup(5, 6, nsid=2, disk=b"nvme0n2"),
+            complete(6, 6, disk=b"nvme0n2"),
+            complete(7, 9, disk=b"nvme0n2"),
+            complete(8, 9, disk=b"nvme0c0n1", qid=3),
+            setup(9, 1, qid=0, opcode=6, nsid=2, disk=b""),
+            complete(10, 1, qid=0, disk=b""),
         )
-    )  # fmt: skip
+    )
     assert pairs(found) == [(1, 4), (None, 8), (9, 10)]
     assert pairing.notes()[-1] == "3 commands of other namespaces or controllers are left out."
     whole = Pairing(WantedCommands(0)).add(events(setup(5, 6, nsid=2), complete(6, 6)))

@@ -83,7 +83,7 @@ FIELDS_DONE = "      disk=nvme0n1 ctrl_id=0 qid=1 cid={cid} result=0x0 retries=0
         ("             fio   789/790   [{cpu:03}]  {s}000: {event}: {text}", "nvme:"),  # perf script --ns -F +tid
         (" :-1    -1  {s}:          1 {event}: {text}", "nvme:"),  # perf script of a record without CPUs
     ],
-)  # fmt: skip
+)
 def test_every_program_has_its_own_frame(tmp_path: Path, frame: str, system: str) -> None:
     found = read(tmp_path, *trace(frame, system=system))
     assert rows(found) == THREE and found.notes == [] and found.lost == [] and found.source == SeenBy.TRACEPOINT
@@ -150,8 +150,11 @@ FIO = "             fio-789     [000] d.h1.  9904.000001:"
 OTHERS = [
     ("stack", [f"{FIO} <stack trace>", " => nvme_setup_cmd", " => nvme_queue_rq"], "3 lines of stacks"),
     ("trace-cmd's stack", [f"{FIO} kernel_stack:  <stack trace >", "=> nvme_setup_cmd (ffffffffc0a1)"], "1 kernel_stack"),
-    ("perf's stack", ["\tffffffffc09a1b2c nvme_setup_cmd+0x1b2 ([nvme_core])", "\t    7f3c1a2b3c4d io_submit+0x1d (libaio.so)"],
-     "2 lines of stacks"),
+    (
+        "perf's stack",
+        ["\tffffffffc09a1b2c nvme_setup_cmd+0x1b2 ([nvme_core])", "\t    7f3c1a2b3c4d io_submit+0x1d (libaio.so)"],
+        "2 lines of stacks",
+    ),
     ("functions", [f"{FIO} nvme_setup_cmd <-nvme_queue_rq"], "1 function calls"),
     ("graph", [" 0)   0.345 us    |  nvme_setup_cmd();", " 1)               |  nvme_queue_rq() {"], "2 lines of a function graph"),
     ("events", [f"{FIO} block_rq_issue: 259,0 R 4096 () 0 + 8 [fio]"], "1 block_rq_issue"),
@@ -161,7 +164,7 @@ OTHERS = [
     ("a shell", ["$ cat trace", "[1]+  Done"], "2 lines that are no trace's; the first that no trace has is line 3: $ cat trace"),
     ("trace-cmd's warning", ["  [nvme:nvme_setup_cmd] function nvme_trace_disk_name not defined"], "1 lines that are no trace's"),
     ("bytes of anybody", [f"{FIO} tracing_mark_write: \udce9\udcff"], "1 tracing_mark_write"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("lines", "named"), [other[1:] for other in OTHERS], ids=[other[0] for other in OTHERS])
@@ -337,7 +340,7 @@ def test_a_trace_without_nvme_events_has_the_block_layers_requests(tmp_path: Pat
         ([*trace()[::2], "CPU:1 [LOST 4 EVENTS]"], "no command is completed in it: record nvme_complete_rq, too"),
         (["# tracer: nop", "what is this", "and this"], "line 2: no line of a trace: what is this"),
     ],
-)  # fmt: skip
+)
 def test_a_trace_without_a_command_says_why_and_what_to_record(tmp_path: Path, lines: list[str], says: str) -> None:
     with pytest.raises(CaptureError, match=re.escape(says)) as error:
         read(tmp_path, *lines)

@@ -36,9 +36,13 @@ class Case:
 def case(seed: int) -> Case:
     rng = np.random.default_rng([22, seed])
     return Case(
-        rng.uniform(-10, 10), rng.uniform(-1e-4, 1e-4), rng.uniform(0.1, 3), rng.uniform(0.1, 3),
-        rng.uniform(-GAIN, GAIN) / 2, _UTC_S + rng.uniform(0, 1),
-    )  # fmt: skip
+        rng.uniform(-10, 10),
+        rng.uniform(-1e-4, 1e-4),
+        rng.uniform(0.1, 3),
+        rng.uniform(0.1, 3),
+        rng.uniform(-GAIN, GAIN) / 2,
+        _UTC_S + rng.uniform(0, 1),
+    )
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,18 @@ class Clock:
     drift: float
 
 
-def write_jls(path: Path, rail: Rail, clock: Clock, *, length_s: float, rate: int = 1_000_000, utc_s: float | None = None,
-              noise_a: float = 2e-5, gain: float = 0.0, seed: int = 1) -> Path:  # fmt: skip
+def write_jls(
+    path: Path,
+    rail: Rail,
+    clock: Clock,
+    *,
+    length_s: float,
+    rate: int = 1_000_000,
+    utc_s: float | None = None,
+    noise_a: float = 2e-5,
+    gain: float = 0.0,
+    seed: int = 1,
+) -> Path:
     """``length_s`` by the instrument; ``utc_s``: what its host believes to be the UTC of the truth's origin."""
     rng = np.random.default_rng(seed)
     power = np.concatenate(([0.0], np.cumsum(rail.voltage * rail.current)))

@@ -50,9 +50,18 @@ def job(name: str, start_ms: int, ran_ms: int, ios: int = 1000, group: int = 0, 
     """An entry of ``jobs``: reads."""
     options = {"name": name, **more.pop("options", {})}
     return {
-        "jobname": name, "groupid": group, "job_start": T0_MS + start_ms, "error": 0, "elapsed": 1 + ran_ms // 1000, "job options": options,
-        "read": side(ios, ran_ms), "write": NOTHING, "trim": NOTHING, "job_runtime": ran_ms, **more,
-    }  # fmt: skip
+        "jobname": name,
+        "groupid": group,
+        "job_start": T0_MS + start_ms,
+        "error": 0,
+        "elapsed": 1 + ran_ms // 1000,
+        "job options": options,
+        "read": side(ios, ran_ms),
+        "write": NOTHING,
+        "trim": NOTHING,
+        "job_runtime": ran_ms,
+        **more,
+    }
 
 
 def document(*jobs: dict[str, Any], ended_ms: int = 60_000, **more: Any) -> dict[str, Any]:
@@ -239,8 +248,9 @@ def test_a_server_of_fio_client_is_a_run_and_two_are_refused(tmp_path: Path, rea
     """fio lists the sum over all clients as a last entry; it is no job."""
     (process,) = load_processes(real / "client.json")
     assert [(each.jobname, each.hostname, each.data[0].total_ios) for each in process.jobs] == [
-        ("c", "127.0.0.1", 16), ("d", "127.0.0.1", 16)
-    ]  # fmt: skip
+        ("c", "127.0.0.1", 16),
+        ("d", "127.0.0.1", 16),
+    ]
     assert process.jobs[0].option("rate_iops", "") == "40", "a global option of the server's"
     two = {"fio version": "fio-3.38", "client_stats": [job("a", 0, 1000, hostname="n1"), job("a", 3, 1000, hostname="n2")]}
     with pytest.raises(CaptureError, match=r"fio --client with 2 servers \(n1, n2\)"):
@@ -667,13 +677,15 @@ def requests(path: Path, *events: tuple[float, str, int, int]) -> pl.DataFrame:
     ("events", "expected"),
     [
         # in three parts, another request of the same begin between
-        ([(0, "D", 0, 24), (10, "C", 0, 8), (15, "D", 0, 8), (20, "C", 0, 8), (25, "C", 8, 8), (30, "C", 16, 8)],
-         [(0, 30, 0, 24), (15, 20, 0, 8)]),
+        (
+            [(0, "D", 0, 24), (10, "C", 0, 8), (15, "D", 0, 8), (20, "C", 0, 8), (25, "C", 8, 8), (30, "C", 16, 8)],
+            [(0, 30, 0, 24), (15, 20, 0, 8)],
+        ),
         # the rest is put back and issued again: two commands
         ([(0, "D", 0, 16), (10, "C", 0, 8), (12, "R", 8, 8), (20, "D", 8, 8), (30, "C", 8, 8)], [(0, 10, 0, 8), (20, 30, 8, 8)]),
         # two of one place, the longer first: the completion of the shorter is its own
         ([(0, "D", 0, 16), (1, "D", 0, 8), (10, "C", 0, 8), (20, "C", 0, 16)], [(0, 20, 0, 16), (1, 10, 0, 8)]),
     ],
-)  # fmt: skip
+)
 def test_a_request_ends_with_its_last_part(tmp_path: Path, events: list[Any], expected: list[Any]) -> None:
     assert requests(tmp_path / "b.txt", *events).rows() == expected

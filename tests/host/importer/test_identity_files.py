@@ -33,9 +33,13 @@ CONTROLLER: dict[str, Any] = {
     "psds": [PSD, ASLEEP],
 }
 SPACE: dict[str, Any] = {
-    "nsze": 1000, "ncap": 900, "nuse": 5, "nlbaf": 1, "flbas": 1,
+    "nsze": 1000,
+    "ncap": 900,
+    "nuse": 5,
+    "nlbaf": 1,
+    "flbas": 1,
     "lbafs": [{"ms": 0, "ds": 9, "rp": 1}, {"ms": 8, "ds": 12, "rp": 0}],
-}  # fmt: skip
+}
 
 
 def of(folder: Path, content: bytes | str | dict[str, Any], name: str = "id.json") -> IdentifiedDrive:
@@ -99,9 +103,21 @@ def test_namespaces_are_numbered_by_their_files(tmp_path: Path) -> None:
 
 
 LATENCIES = [
-    (10_000_000, 10), ("10000000", 10), ("0x989680", 10), ("10 s", 10), ("10s", 10), ("9.5 sec", 9.5), ("3 secs", 3), ("2 seconds", 2),
-    ("500 ms", 0.5), ("100 us", 1e-4), ("100 µs", 1e-4), ("250 usecs", 2.5e-4), (0, None), ("0 us", None),
-]  # fmt: skip
+    (10_000_000, 10),
+    ("10000000", 10),
+    ("0x989680", 10),
+    ("10 s", 10),
+    ("10s", 10),
+    ("9.5 sec", 9.5),
+    ("3 secs", 3),
+    ("2 seconds", 2),
+    ("500 ms", 0.5),
+    ("100 us", 1e-4),
+    ("100 µs", 1e-4),
+    ("250 usecs", 2.5e-4),
+    (0, None),
+    ("0 us", None),
+]
 
 
 @pytest.mark.parametrize(("told", "seconds"), LATENCIES)
@@ -119,11 +135,21 @@ def test_a_latency_that_the_drive_does_not_report_is_unknown(tmp_path: Path, tol
 @pytest.mark.parametrize(
     ("told", "celsius"),
     [
-        (354, 81), ("354", 81), ("354 K", 81), ("81 °C (354 K, 178 °F)", 81), ("81 C", 81), ("81°C", 81), ("0x162", 81),
+        (354, 81),
+        ("354", 81),
+        ("354 K", 81),
+        ("81 °C (354 K, 178 °F)", 81),
+        ("81 C", 81),
+        ("81°C", 81),
+        ("0x162", 81),
         # degrees Celsius in the place of kelvins, or nonsense: no drive warns at -192 or 227 degrees
-        (81, None), ("81", None), (500, None), (0, None), ("-273 °C (0 K)", None),
+        (81, None),
+        ("81", None),
+        (500, None),
+        (0, None),
+        ("-273 °C (0 K)", None),
     ],
-)  # fmt: skip
+)
 def test_a_threshold_of_temperature_has_a_unit_or_is_unknown(tmp_path: Path, told: int | str, celsius: int | None) -> None:
     drive = of(tmp_path, {**CONTROLLER, "wctemp": told, "cctemp": told})
     assert (drive["warning_temperature_c"], drive["critical_temperature_c"]) == (celsius, celsius)
@@ -269,7 +295,7 @@ SAID: list[tuple[str | dict[str, Any], str]] = [
     ({**SPACE, "nsze": 0, "ncap": 0}, "nsze is 0: the namespace is not active"),
     ({"nsze": 5}, "lbafs is missing"),
     ({"lbafs": [{"ms": 0, "ds": 9}]}, "nsze and ncap and flbas are missing"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("content", "says"), SAID, ids=[says[:40] for _, says in SAID])
@@ -336,7 +362,8 @@ def shown(data: bytes) -> str:
 DUMPS: dict[str, Callable[[bytes], list[str]]] = {
     "xxd": lambda data: lines_of(data, lambda at, b: f"{at:08x}: {b.hex(' ', 2)}  {shown(b)}"),
     "hexdump -Cv": lambda data: [
-        *lines_of(data, lambda at, b: f"{at:08x}  {b[:8].hex(' ')}  {b[8:].hex(' ')}  |{shown(b)}|"), f"{len(data):08x}"
+        *lines_of(data, lambda at, b: f"{at:08x}  {b[:8].hex(' ')}  {b[8:].hex(' ')}  |{shown(b)}|"),
+        f"{len(data):08x}",
     ],
     "hexdump -v": lambda data: lines_of(data, lambda at, b: f"{at:07x} " + " ".join(f"{b[n + 1]:02x}{b[n]:02x}" for n in range(0, 16, 2))),
     "od -A x -t x1": lambda data: lines_of(data, lambda at, b: f"{at:06x} {b.hex(' ')}"),
@@ -345,7 +372,7 @@ DUMPS: dict[str, Callable[[bytes], list[str]]] = {
         "       0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f",
         *lines_of(data, lambda at, b: f'{at:04x}: {b.hex(" ")} "{shown(b)}"'),
     ],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("program", DUMPS)

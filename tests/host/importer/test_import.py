@@ -368,12 +368,26 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--volts", "x"], ["--volts", "3.3,-1"], ["--volts", "0"], ["--offset", "nan"], ["--offset", "1"], ["--offset", "1,2,3"],
-        ["--align", "moon"], ["--align-u", "0.1"], ["--offset", "1,0.1", "--align", "utc"], ["--column", "current"],
-        ["--column", "power=x=y:furlong"], ["--accuracy", "gain=2"], ["--accuracy", "gain"], ["--format", "[bold]"], ["--interval", "nan"],
-        ["--volts", "3.3"], ["--rail", "3V3"], ["--interval", "1ms"],
+        ["--volts", "x"],
+        ["--volts", "3.3,-1"],
+        ["--volts", "0"],
+        ["--offset", "nan"],
+        ["--offset", "1"],
+        ["--offset", "1,2,3"],
+        ["--align", "moon"],
+        ["--align-u", "0.1"],
+        ["--offset", "1,0.1", "--align", "utc"],
+        ["--column", "current"],
+        ["--column", "power=x=y:furlong"],
+        ["--accuracy", "gain=2"],
+        ["--accuracy", "gain"],
+        ["--format", "[bold]"],
+        ["--interval", "nan"],
+        ["--volts", "3.3"],
+        ["--rail", "3V3"],
+        ["--interval", "1ms"],
     ],
-)  # fmt: skip
+)
 def test_options_that_make_no_sense(tmp_path: Path, arguments: list[str]) -> None:
     csv, json_ = waveform(tmp_path / "w.csv", steps(1)), fio(tmp_path / "f.json", ("a", 0, 0, 500))
     done = CliRunner().invoke(app, ["import", str(csv), "--fio", str(json_), "--out", str(tmp_path / "c"), *arguments])

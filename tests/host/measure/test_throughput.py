@@ -19,9 +19,15 @@ def commands(start: Any, end: Any) -> Any:
     n = len(order)
     start, end = np.asarray(start, np.int64)[order], np.asarray(end, np.int64)[order]
     return SimpleNamespace(
-        start_tick=start, doorbell_tick=start, cqe_tick=end, nbytes=np.full(n, 4096), opcode=np.full(n, 2, np.uint8),
-        status=np.zeros(n, np.uint16), flags=np.zeros(n, np.uint8), has=lambda _flag: np.zeros(n, bool),
-    )  # fmt: skip
+        start_tick=start,
+        doorbell_tick=start,
+        cqe_tick=end,
+        nbytes=np.full(n, 4096),
+        opcode=np.full(n, 2, np.uint8),
+        status=np.zeros(n, np.uint16),
+        flags=np.zeros(n, np.uint8),
+        has=lambda _flag: np.zeros(n, bool),
+    )
 
 
 def seen(rng: np.random.Generator, depth: int, off: int = 600) -> tuple[Any, Any]:

@@ -60,8 +60,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """One drive before the reference set, 3 drives, 15 drives, a capture with 28 phases of long names."""
     folder = tmp_path_factory.mktemp("pages")
     runs = reference_set()
-    made = {name: write_suite_page(some, folder / f"{name}.html", plots=False)[0] for name, some in
-            (("one", runs[2:3]), ("three", runs[:3]), ("all", runs))}  # fmt: skip
+    made = {
+        name: write_suite_page(some, folder / f"{name}.html", plots=False)[0]
+        for name, some in (("one", runs[2:3]), ("three", runs[:3]), ("all", runs))
+    }
     builder = Builder(folder / "capture")
     builder.power(0, 0.6)
     tick = 20 * MS

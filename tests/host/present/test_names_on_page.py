@@ -99,10 +99,26 @@ def crowded_page(charts: list[Chart], path: Path) -> Path:
     made = [ChartSection("Crowded", blocks=[*charts])]
     data = {"P": interactive.plots(made), "B": {}, "C": "", "O": ""}
     path.write_text(
-        html_page("wattbell.present.pages", "suite.html", ("page.css", "bars.css", "suite.css"), ("plots.js",), data, title="t", sub="",
-                  stamps=[], drives={}, full=False, sections=made, mixed=[], lost=[], short=[], warnings=[], routine=[]),
+        html_page(
+            "wattbell.present.pages",
+            "suite.html",
+            ("page.css", "bars.css", "suite.css"),
+            ("plots.js",),
+            data,
+            title="t",
+            sub="",
+            stamps=[],
+            drives={},
+            full=False,
+            sections=made,
+            mixed=[],
+            lost=[],
+            short=[],
+            warnings=[],
+            routine=[],
+        ),
         encoding="utf-8",
-    )  # fmt: skip
+    )
     return path
 
 

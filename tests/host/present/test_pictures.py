@@ -47,10 +47,16 @@ def test_no_name_of_a_point_lies_on_another_on_a_point_or_outside(log: bool, nea
     """Like drives with curves that end close together; names without room are left out, and the picture says how many."""
     wave = [math.sin(7.0 * k) for k in range(30)]
     lines = [
-        Curve(f"A drive with a name {k}", "#0072b2", [3.0, 4.0 + near * wave[k]], [500.0, 700.0 + 200 * near * wave[k + 15]],
-             texts=["" if k % 3 else f"QD{k}", f"A drive with a name {k}"], beside=("", "top", "left", "right", "bottom")[k % 5])
+        Curve(
+            f"A drive with a name {k}",
+            "#0072b2",
+            [3.0, 4.0 + near * wave[k]],
+            [500.0, 700.0 + 200 * near * wave[k + 15]],
+            texts=["" if k % 3 else f"QD{k}", f"A drive with a name {k}"],
+            beside=("", "top", "left", "right", "bottom")[k % 5],
+        )
         for k in range(15)
-    ]  # fmt: skip
+    ]
     chart = Chart("c", "Crowded", [Panel(Axis("W", span=(0.0, 5.0)), Axis("MB/s", log=log), lines)], columns=1)
     with rc_context(STYLE):
         [(_, figure)] = figures([ChartSection("s", blocks=[chart])], "")

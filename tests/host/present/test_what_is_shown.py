@@ -65,11 +65,19 @@ def test_title_and_subtitle_of_a_captures_page_are_drive_and_origin(tmp_path: Pa
         percent(0.0004, 1, sign=True),
         concise(Figure(-0.001, 1.0, "W", 0, {})),
         signed(-0.0, "W"),
-        stacked("p", {"total_j": Figure(1.0, None, "J", 0, {}), "baseline_j": Figure(1.0, None, "J", 0, {}), "classes_j": {},
-                      "after_j": Figure(0.0, None, "J", 0, {}), "deferred_j": Figure(0.0, None, "J", 0, {}),
-                      "unexplained_j": Figure(-4e-4, None, "J", 0, {})}).remark,
+        stacked(
+            "p",
+            {
+                "total_j": Figure(1.0, None, "J", 0, {}),
+                "baseline_j": Figure(1.0, None, "J", 0, {}),
+                "classes_j": {},
+                "after_j": Figure(0.0, None, "J", 0, {}),
+                "deferred_j": Figure(0.0, None, "J", 0, {}),
+                "unexplained_j": Figure(-4e-4, None, "J", 0, {}),
+            },
+        ).remark,
     ],
-)  # fmt: skip
+)
 def test_zero_has_no_sign(text: str) -> None:
     assert not re.search(r"[-−+]0", text), text
 

@@ -93,14 +93,22 @@ def test_each_mistake_is_named(tmp_path: Path, change: tuple[str, str], said: st
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "missing required field"), ("name = 1", "Expected `str`"), ("x = [", "not TOML"), (HEAD, "missing required field"),
-        (HEAD + "requirement = 3", "Expected `array`"), (HEAD + "requirement = []", "length >= 1"),
-        (HEAD + GOOD + GOOD, "L-1 is there 2 times"), (HEAD + GOOD + "[parameters]\ncap = nan", "parameter cap is nan"),
+        ("", "missing required field"),
+        ("name = 1", "Expected `str`"),
+        ("x = [", "not TOML"),
+        (HEAD, "missing required field"),
+        (HEAD + "requirement = 3", "Expected `array`"),
+        (HEAD + "requirement = []", "length >= 1"),
+        (HEAD + GOOD + GOOD, "L-1 is there 2 times"),
+        (HEAD + GOOD + "[parameters]\ncap = nan", "parameter cap is nan"),
         (HEAD + "[[requirement]]\n", "requirement 1: Object missing required field"),
-        (HEAD + GOOD.replace("largest-mean-power", "admin-latency").replace("window_s = 1e-4", 'exempt = ["formt"]').replace('"W"', '"s"'),
-         "there is no opcode formt"),
+        (
+            HEAD
+            + GOOD.replace("largest-mean-power", "admin-latency").replace("window_s = 1e-4", 'exempt = ["formt"]').replace('"W"', '"s"'),
+            "there is no opcode formt",
+        ),
     ],
-)  # fmt: skip
+)
 def test_each_broken_file_is_refused(tmp_path: Path, text: str, said: str) -> None:
     assert said in told(tmp_path, text)
 

@@ -49,23 +49,32 @@ def w(value: float | None, u: float | None = 0.1, lost: int = 0) -> Figure:
 @pytest.mark.parametrize(
     ("figure", "given", "verdict", "why"),
     [
-        (w(4.0), {}, "pass", ""), (w(4.95), {}, "conditional pass", "closer to the limit"), (w(5.05), {}, "conditional fail", "closer"),
-        (w(5.2), {}, "fail", "1.04 times the limit"), (w(4.0, None), {}, "not measured", "without an uncertainty"),
-        (absent("no rail", "W"), {}, "not measured", "no rail"), (w(4.0, lost=2), {}, "conditional pass", "lost"),
-        (w(9.0, lost=2), {}, "conditional fail", "lost"), (w(4.85), {"guard": 2.0}, "conditional pass", "closer"),
-        (w(4.95), {"guard": 0.0}, "pass", ""), (w(4.0), {"limit": "parameter.cap"}, "conditional pass", "closer"),
-        (w(4.0), {"limit": "parameter.other"}, "not measured", "give --set other=VALUE"), (w(6.0), {"side": "at least"}, "pass", ""),
+        (w(4.0), {}, "pass", ""),
+        (w(4.95), {}, "conditional pass", "closer to the limit"),
+        (w(5.05), {}, "conditional fail", "closer"),
+        (w(5.2), {}, "fail", "1.04 times the limit"),
+        (w(4.0, None), {}, "not measured", "without an uncertainty"),
+        (absent("no rail", "W"), {}, "not measured", "no rail"),
+        (w(4.0, lost=2), {}, "conditional pass", "lost"),
+        (w(9.0, lost=2), {}, "conditional fail", "lost"),
+        (w(4.85), {"guard": 2.0}, "conditional pass", "closer"),
+        (w(4.95), {"guard": 0.0}, "pass", ""),
+        (w(4.0), {"limit": "parameter.cap"}, "conditional pass", "closer"),
+        (w(4.0), {"limit": "parameter.other"}, "not measured", "give --set other=VALUE"),
+        (w(6.0), {"side": "at least"}, "pass", ""),
         (w(4.0), {"applies": "parameter.cap < 3"}, "not applicable", "does not hold"),
         (w(4.0), {"applies": "parameter.cap > 3"}, "pass", ""),
         (w(4.0), {"applies": "declared.workload"}, "not applicable", "not declared"),
-        (w(5.3), {"slack": 0.3}, "conditional fail", "closer to the limit than can be told"), (w(5.5), {"slack": 0.3}, "fail", "times"),
-        (w(0.0, 0.0), {"limit": 0}, "pass", ""), (w(0.2), {"limit": 0}, "fail", "above a limit of 0"),
+        (w(5.3), {"slack": 0.3}, "conditional fail", "closer to the limit than can be told"),
+        (w(5.5), {"slack": 0.3}, "fail", "times"),
+        (w(0.0, 0.0), {"limit": 0}, "pass", ""),
+        (w(0.2), {"limit": 0}, "fail", "above a limit of 0"),
         (w(0.2), {"limit": 0, "side": "at least"}, "pass", ""),
         (w(4.0), {"limit": "declared.max_power_w * 0", "states": "each"}, "not applicable", "declared"),
         (w(4.0), {"limit": "parameter.cap - 5"}, "not measured", "the limit works out at -1"),
         (w(4.0), {"limit": "parameter.cap * 1e308 * 1e308", "side": "at least"}, "not measured", "the limit has no finite value"),
     ],
-)  # fmt: skip
+)
 def test_a_figure_against_a_limit(figure: Figure, given: dict[str, Any], verdict: str, why: str) -> None:
     found = alone(Observation("", figure), requirement(**given))
     assert found[0] == verdict and why in found[1] and bool(found[1]) is bool(why)
@@ -152,11 +161,15 @@ def test_what_no_rig_can_judge_says_so() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "verdict", "value"),
     [
-        (w(4.0), w(6.0), "fail", 6.0), (w(6.0), absent("no"), "fail", 6.0), (absent("no"), w(4.0), "pass", 4.0),
-        (w(4.95), w(4.0), "conditional pass", 4.95), (absent("no"), absent("no"), "not measured", None), (w(3.0), w(4.5), "pass", 4.5),
+        (w(4.0), w(6.0), "fail", 6.0),
+        (w(6.0), absent("no"), "fail", 6.0),
+        (absent("no"), w(4.0), "pass", 4.0),
+        (w(4.95), w(4.0), "conditional pass", 4.95),
+        (absent("no"), absent("no"), "not measured", None),
+        (w(3.0), w(4.5), "pass", 4.5),
         (w(7.0), w(6.0), "fail", 7.0),
     ],
-)  # fmt: skip
+)
 def test_subjects_of_one_drive_are_judged_together(first: Figure, second: Figure, verdict: str, value: float | None) -> None:
     file = RequirementFile(name="f", title="", source="", requirement=(requirement(),))
     pair = [subject(lambda _: [Observation("", first)]), subject(lambda _: [Observation("", second)], "b")]
@@ -198,10 +211,16 @@ def verdicts(*figures: Figure, **given: Any) -> Verdicts:
 @pytest.mark.parametrize(
     ("figures", "given", "code"),
     [
-        ((w(4.0), w(1.0)), {}, 0), ((w(4.0), w(6.0)), {}, 3), ((w(6.0), absent("no")), {}, 3), ((w(4.0), absent("no")), {}, 4),
-        ((w(4.0), w(4.95)), {}, 4), ((w(5.05),), {}, 4), ((w(6.0),), {"severity": "informative"}, 0), ((), {}, 0),
+        ((w(4.0), w(1.0)), {}, 0),
+        ((w(4.0), w(6.0)), {}, 3),
+        ((w(6.0), absent("no")), {}, 3),
+        ((w(4.0), absent("no")), {}, 4),
+        ((w(4.0), w(4.95)), {}, 4),
+        ((w(5.05),), {}, 4),
+        ((w(6.0),), {"severity": "informative"}, 0),
+        ((), {}, 0),
     ],
-)  # fmt: skip
+)
 def test_the_exit_code_is_that_of_the_worst_verdict(figures: tuple[Figure, ...], given: dict[str, Any], code: int) -> None:
     assert exit_code([verdicts(*figures, **given)], DEFAULT_CODES) == code
 

@@ -34,10 +34,30 @@ def made(tmp_path: Path, scale: float = 1.0, **tests: tuple[float, int, int]) ->
     entries: list[dict[str, Any]] = []
     for name, (watts, latency, end) in tests.items():
         captured(folder / "captures" / name, watts, latency, end)
-        entries.append({"test": name.replace("_", "-"), "name": name, "kind": "idle", "condition": "empty", "points": [], "scores": [],
-                        "series": None, "peaks": {}, "capture": f"captures/{name}"})  # fmt: skip
-    document = {"format": 1, "suite": "conformance", "suite_hash": "0" * 64, "scale": scale, "scaled": scale != 1, "condition": "",
-                "virtual": True, "tests": entries, "drive": {"model": "D", "serial": "S", "firmware": "F"}}  # fmt: skip
+        entries.append(
+            {
+                "test": name.replace("_", "-"),
+                "name": name,
+                "kind": "idle",
+                "condition": "empty",
+                "points": [],
+                "scores": [],
+                "series": None,
+                "peaks": {},
+                "capture": f"captures/{name}",
+            }
+        )
+    document = {
+        "format": 1,
+        "suite": "conformance",
+        "suite_hash": "0" * 64,
+        "scale": scale,
+        "scaled": scale != 1,
+        "condition": "",
+        "virtual": True,
+        "tests": entries,
+        "drive": {"model": "D", "serial": "S", "firmware": "F"},
+    }
     (folder / "results.json").write_text(json.dumps(document))
     return folder
 
@@ -66,8 +86,9 @@ def test_each_capture_gives_the_figures_of_its_test(tmp_path: Path) -> None:
 
 def test_what_no_test_gives_is_not_measured_and_says_so(tmp_path: Path) -> None:
     assert verdicts(made(tmp_path, load=(3.0, MS, S)), enable=1.0)["enable"] == (
-        "not measured", "this run has no test that gives it (cold)",
-    )  # fmt: skip
+        "not measured",
+        "this run has no test that gives it (cold)",
+    )
 
 
 def test_a_scaled_run_passes_nothing_for_certain_and_its_fails_stand(tmp_path: Path) -> None:

@@ -26,19 +26,48 @@ def run(folder: Path, **more: Any) -> Path:
     """A run of power-states as its results.json has it."""
     points = [
         {"x": {"ps": 0}, "load_w": q(3.9, 0.01), "actp2_w": q(3.2, 0.01)},
-        {"x": {"ps": 4}, "settled_w": q(0.0039, 0.00001), "idlp_w": q(0.00301, 0.0001), "longest_entry_s": q(0.0051, 1e-6),
-         "entry_s": q(0.004, 1e-6), "longest_exit_s": q(0.02, 1e-6), "exit_s": q(0.01, 1e-6)},
-    ]  # fmt: skip
+        {
+            "x": {"ps": 4},
+            "settled_w": q(0.0039, 0.00001),
+            "idlp_w": q(0.00301, 0.0001),
+            "longest_entry_s": q(0.0051, 1e-6),
+            "entry_s": q(0.004, 1e-6),
+            "longest_exit_s": q(0.02, 1e-6),
+            "exit_s": q(0.01, 1e-6),
+        },
+    ]
     tests = [
-        {"test": "operational", "name": "Operational states", "kind": "operational-states", "condition": "", "points": points, "scores": [],
-         "series": None, "peaks": {"100us": {**q(5.0, 0.01), "phase": "a"}}},
-        {"test": "idle", "name": "Idle", "kind": "idle", "condition": "", "points": [], "series": None,
-         "scores": [{"name": "idle", "unit": "W", "value": q(5.2, 0.01), "reading": None}]},
-    ]  # fmt: skip
+        {
+            "test": "operational",
+            "name": "Operational states",
+            "kind": "operational-states",
+            "condition": "",
+            "points": points,
+            "scores": [],
+            "series": None,
+            "peaks": {"100us": {**q(5.0, 0.01), "phase": "a"}},
+        },
+        {
+            "test": "idle",
+            "name": "Idle",
+            "kind": "idle",
+            "condition": "",
+            "points": [],
+            "series": None,
+            "scores": [{"name": "idle", "unit": "W", "value": q(5.2, 0.01), "reading": None}],
+        },
+    ]
     document = {
-        "format": 1, "suite": "power-states", "suite_hash": "0" * 64, "scale": 1.0, "condition": "", "virtual": True, "tests": tests,
-        "drive": {"model": "D", "serial": "S", "firmware": "F", "power_states": STATES}, **more,
-    }  # fmt: skip
+        "format": 1,
+        "suite": "power-states",
+        "suite_hash": "0" * 64,
+        "scale": 1.0,
+        "condition": "",
+        "virtual": True,
+        "tests": tests,
+        "drive": {"model": "D", "serial": "S", "firmware": "F", "power_states": STATES},
+        **more,
+    }
     folder.mkdir()
     (folder / "results.json").write_text(json.dumps(document))
     return folder
@@ -53,10 +82,16 @@ def test_states_against_what_the_drive_declares(tmp_path: Path) -> None:
     found = rows(run(tmp_path / "r"), "declared")
     said = {key: row.verdict for key, row in found.items()}
     assert said == {
-        ("MP", "PS0"): "pass", ("MP-idle", "PS4"): "pass", ("IDLP", "PS0"): "not applicable", ("IDLP", "PS4"): "conditional fail",
-        ("ACTP", "PS0"): "fail", ("ENLAT", "PS0"): "not applicable", ("ENLAT", "PS4"): "conditional fail",
-        ("EXLAT", "PS0"): "not applicable", ("EXLAT", "PS4"): "fail",
-    }  # fmt: skip
+        ("MP", "PS0"): "pass",
+        ("MP-idle", "PS4"): "pass",
+        ("IDLP", "PS0"): "not applicable",
+        ("IDLP", "PS4"): "conditional fail",
+        ("ACTP", "PS0"): "fail",
+        ("ENLAT", "PS0"): "not applicable",
+        ("ENLAT", "PS4"): "conditional fail",
+        ("EXLAT", "PS0"): "not applicable",
+        ("EXLAT", "PS4"): "fail",
+    }
     assert found["EXLAT", "PS4"].measured.value == pytest.approx(0.02), "the longest, not the mean"
 
 

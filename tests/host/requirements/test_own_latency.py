@@ -70,9 +70,17 @@ class Monitor:
 
 
 EVENTS: list[Event] = [
-    (READ, 2 * S, 7 * MS), (READ, 3 * S, 8_400_000), (READ, 4 * S, 40 * MS), (READ, 5 * S, 3 * MS), (WRITE, 6 * S, 120 * MS),
-    (WRITE, 7 * S, 200 * MS), (WRITE, 8 * S, 500 * MS), (TRIM, 9 * S, 20 * MS), (READ, 10 * S, 90 * MS), (READ, 11 * S, 12 * MS),
-]  # fmt: skip
+    (READ, 2 * S, 7 * MS),
+    (READ, 3 * S, 8_400_000),
+    (READ, 4 * S, 40 * MS),
+    (READ, 5 * S, 3 * MS),
+    (WRITE, 6 * S, 120 * MS),
+    (WRITE, 7 * S, 200 * MS),
+    (WRITE, 8 * S, 500 * MS),
+    (TRIM, 9 * S, 20 * MS),
+    (READ, 10 * S, 90 * MS),
+    (READ, 11 * S, 12 * MS),
+]
 
 
 def recorded(builder: Any, events: list[Event], read_s: int = 700, set_s: float = 1.0) -> Any:

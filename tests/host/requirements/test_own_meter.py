@@ -177,8 +177,11 @@ def test_without_the_start_or_the_page_nothing_is_measured(builder: Any) -> None
 
 def test_a_drive_that_claims_no_error_is_not_judged(builder: Any) -> None:
     found = verdicts(recorded(builder), Meter(percent=255).page())
-    assert found == {**dict.fromkeys(("mean", "largest"), "not applicable"), "count": "pass",
-                     **dict.fromkeys(("histogram", "time"), "not measured")}  # fmt: skip
+    assert found == {
+        **dict.fromkeys(("mean", "largest"), "not applicable"),
+        "count": "pass",
+        **dict.fromkeys(("histogram", "time"), "not measured"),
+    }
 
 
 def test_missing_samples_are_said(builder: Any) -> None:

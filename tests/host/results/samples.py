@@ -35,10 +35,15 @@ def q(value: float, relative: float = 0.002, lost: int = 0) -> dict[str, Any]:
 def point(x: dict[str, float], rate: float, watt: float, size: int, lost: int = 0) -> dict[str, Any]:
     qd = x.get("qd", 4)
     return {
-        "x": x, "mb_per_s": q(rate, lost=lost), "iops": q(rate * 1e6 / size, lost=lost), "mean_w": q(watt, 0.001),
-        "mb_per_j": q(rate / watt, lost=lost), "mean_latency_s": q(qd * size / rate / 1e6),
-        "p99_latency_s": q(3 * qd * size / rate / 1e6, 0.05), "energy_j": q(watt * 60, 0.001),
-    }  # fmt: skip
+        "x": x,
+        "mb_per_s": q(rate, lost=lost),
+        "iops": q(rate * 1e6 / size, lost=lost),
+        "mean_w": q(watt, 0.001),
+        "mb_per_j": q(rate / watt, lost=lost),
+        "mean_latency_s": q(qd * size / rate / 1e6),
+        "p99_latency_s": q(3 * qd * size / rate / 1e6, 0.05),
+        "energy_j": q(watt * 60, 0.001),
+    }
 
 
 def scores_of(points: list[dict[str, Any]], over: str) -> list[dict[str, Any]]:
@@ -56,8 +61,16 @@ def _tests(d: dict[str, Any], folder: Path, lost: int) -> list[dict[str, Any]]:
     for condition, slow in (("test-data", 1.0), ("full", 0.55)):
         for test, name in (("burst-random-read", "Burst random read"), ("burst-random-write", "Burst random write")):
             value = d["base"] * slow * (2.2 if "write" in test else 1.0)
-            tests.append({"test": test, "name": name, "condition": condition, "points": [], "series": None,
-                          "scores": [{"name": "mean of the bursts", "unit": "MB/s", "value": q(value), "reading": None}]})  # fmt: skip
+            tests.append(
+                {
+                    "test": test,
+                    "name": name,
+                    "condition": condition,
+                    "points": [],
+                    "series": None,
+                    "scores": [{"name": "mean of the bursts", "unit": "MB/s", "value": q(value), "reading": None}],
+                }
+            )
         for test, name, size in (
             ("sustained-random-read", "Sustained random read", 4096),
             ("sustained-random-write", "Sustained random write", 4096),
@@ -67,33 +80,65 @@ def _tests(d: dict[str, Any], folder: Path, lost: int) -> list[dict[str, Any]]:
             for qd in DEPTHS:
                 rate = d["top"] * slow * (3 if size > 4096 else 1) * qd / (qd + d["top"] / d["base"])
                 points.append(point({"qd": qd}, rate, d["watt"] + 0.25 * np.log2(qd), size, lost if qd == 32 else 0))
-            tests.append({"test": test, "name": name, "condition": condition, "points": points,
-                          "scores": scores_of(points[:3], "mean of QD1, 2, 4"), "series": None,
-                          "lost": {"commands": lost} if lost else {}})  # fmt: skip
+            tests.append(
+                {
+                    "test": test,
+                    "name": name,
+                    "condition": condition,
+                    "points": points,
+                    "scores": scores_of(points[:3], "mean of QD1, 2, 4"),
+                    "series": None,
+                    "lost": {"commands": lost} if lost else {},
+                }
+            )
         points = []
         for share in MIXES:
             rate = d["base"] * 3 * slow * (1 - 1.2 * share * (1 - share) + 0.5 * share**4)
             points.append(point({"write_share": share}, rate, d["watt"] * (1 + 0.5 * share), 4096))
-        tests.append({"test": "mixed-random", "name": "Mixed random", "condition": condition, "points": points,
-                      "scores": scores_of(points, "all mixes"), "series": None})  # fmt: skip
+        tests.append(
+            {
+                "test": "mixed-random",
+                "name": "Mixed random",
+                "condition": condition,
+                "points": points,
+                "scores": scores_of(points, "all mixes"),
+                "series": None,
+            }
+        )
     tests.append(_fill(d, folder))
     for test, name, value in (("active-idle", "Active idle", d["idle"] + 0.6), ("idle", "Idle", d["idle"])):
         settled = {"name": "settled (second half of the idle time)", "unit": "W", "value": q(value, 0.01), "reading": None}
-        tests.append({"test": test, "name": name, "condition": "test-data", "points": [], "series": None,
-                      "scores": [settled]})  # fmt: skip
+        tests.append({"test": test, "name": name, "condition": "test-data", "points": [], "series": None, "scores": [settled]})
     latencies = d["wake"] * (1 + 0.05 * np.sin(np.arange(10)))
     (folder / "series").mkdir(exist_ok=True)
     pl.DataFrame({"latency_s": latencies}).write_parquet(folder / "series" / "idle-wake-up.parquet")
-    tests.append({"test": "idle-wake-up", "name": "Idle wake-up", "condition": "test-data", "points": [],
-                  "scores": [{"name": "median, doorbell to completion", "unit": "s", "value": q(np.median(latencies)), "reading": None}],
-                  "series": "series/idle-wake-up.parquet"})  # fmt: skip
+    tests.append(
+        {
+            "test": "idle-wake-up",
+            "name": "Idle wake-up",
+            "condition": "test-data",
+            "points": [],
+            "scores": [{"name": "median, doorbell to completion", "unit": "s", "value": q(np.median(latencies)), "reading": None}],
+            "series": "series/idle-wake-up.parquet",
+        }
+    )
     for condition, slow in (("test-data", 1.0), ("full", 0.2)):
-        named = (("data over busy time", "MB/s", 400 * slow), ("mean latency, all", "s", 3e-4 / slow),
-                 ("99th percentile of latency, all", "s", 4e-3 / slow),
-                 ("energy", "J", 500 / slow))  # fmt: skip
-        tests.append({"test": "atsb-heavy-like", "name": "ATSB Heavy-like trace", "condition": condition, "points": [],
-                      "scores": [{"name": n, "unit": u, "value": q(v), "reading": None} for n, u, v in named],
-                      "series": None})  # fmt: skip
+        named = (
+            ("data over busy time", "MB/s", 400 * slow),
+            ("mean latency, all", "s", 3e-4 / slow),
+            ("99th percentile of latency, all", "s", 4e-3 / slow),
+            ("energy", "J", 500 / slow),
+        )
+        tests.append(
+            {
+                "test": "atsb-heavy-like",
+                "name": "ATSB Heavy-like trace",
+                "condition": condition,
+                "points": [],
+                "scores": [{"name": n, "unit": u, "value": q(v), "reading": None} for n, u, v in named],
+                "series": None,
+            }
+        )
     return tests
 
 
@@ -108,8 +153,14 @@ def _fill(d: dict[str, Any], folder: Path) -> dict[str, Any]:
     if d["cache"]:
         size = {"value": d["cache"], "u": 1.2, "n_lost": 0}
         scores.insert(0, {"name": "written before the rate falls (SLC cache)", "unit": "GB", "value": size, "reading": None})
-    return {"test": "whole-drive-fill", "name": "Whole-drive fill", "condition": "empty", "points": [], "scores": scores,
-            "series": "series/whole-drive-fill.parquet"}  # fmt: skip
+    return {
+        "test": "whole-drive-fill",
+        "name": "Whole-drive fill",
+        "condition": "empty",
+        "points": [],
+        "scores": scores,
+        "series": "series/whole-drive-fill.parquet",
+    }
 
 
 def energy(scale: float = 1.0) -> dict[str, Any]:
@@ -121,24 +172,50 @@ def energy(scale: float = 1.0) -> dict[str, Any]:
     def of(name: str, value: float, share: float | None = 0.01, **more: Any) -> dict[str, Any]:
         return {"name": name, "energy_j": j(value, share), "depth": "1 to 4", "note": "", "mix": {}, **more}
 
-    shares = {"total_j": j(2.0), "baseline_j": j(0.5), "classes_j": {"read 4 KiB": j(1.0), "write 4 KiB": j(0.4)}, "after_j": j(0.01),
-              "deferred_j": j(0.05), "unexplained_j": j(0.06, None)}  # fmt: skip
-    single = {"total_j": j(1.0), "baseline_j": j(0.4), "classes_j": {"read 4 KiB": j(0.6)}, "after_j": j(0.0), "deferred_j": j(0.0),
-              "unexplained_j": j(0.0, None)}  # fmt: skip
+    shares = {
+        "total_j": j(2.0),
+        "baseline_j": j(0.5),
+        "classes_j": {"read 4 KiB": j(1.0), "write 4 KiB": j(0.4)},
+        "after_j": j(0.01),
+        "deferred_j": j(0.05),
+        "unexplained_j": j(0.06, None),
+    }
+    single = {
+        "total_j": j(1.0),
+        "baseline_j": j(0.4),
+        "classes_j": {"read 4 KiB": j(0.6)},
+        "after_j": j(0.0),
+        "deferred_j": j(0.0),
+        "unexplained_j": j(0.0, None),
+    }
     mixed = [of("read 4 KiB", 3e-5), of("write 4 KiB", 9e-5, None, note="no interval: too small a part")]
-    passage = {"state": "PS4", "by": "read 4 KiB", "count": 3, "entry_s": j(0.01), "entry_j": j(2e-3), "exit_s": j(0.05), "exit_j": j(0.04),
-               "break_even_s": j(0.2), "note": "", "absent": ""}  # fmt: skip
+    passage = {
+        "state": "PS4",
+        "by": "read 4 KiB",
+        "count": 3,
+        "entry_s": j(0.01),
+        "entry_j": j(2e-3),
+        "exit_s": j(0.05),
+        "exit_j": j(0.04),
+        "break_even_s": j(0.2),
+        "note": "",
+        "absent": "",
+    }
     return {
-        "phases": [{"name": "reads", "classes": [of("read 4 KiB", 2e-5)], "absent": "", "shares": single},
-                   {"name": "mixed", "classes": mixed, "absent": "", "shares": shares},
-                   {"name": "none", "classes": [], "absent": "no steady operational idle level"}],
+        "phases": [
+            {"name": "reads", "classes": [of("read 4 KiB", 2e-5)], "absent": "", "shares": single},
+            {"name": "mixed", "classes": mixed, "absent": "", "shares": shares},
+            {"name": "none", "classes": [], "absent": "no steady operational idle level"},
+        ],
         "alone": [of("read 4 KiB", 4e-5)],
-        "states": [{"label": "PS0", "time_s": 3.0, "share": 0.3, "probability": 0.99, "levels": [{"link": "L0", "power_w": j(0.6)}]},
-                   {"label": "PS4", "time_s": 6.0, "share": 0.6, "probability": 0.9, "levels": [{"link": "L1.2", "power_w": j(0.004)}]},
-                   {"label": "unknown", "time_s": 1.0, "share": 0.1, "probability": None, "levels": []}],
+        "states": [
+            {"label": "PS0", "time_s": 3.0, "share": 0.3, "probability": 0.99, "levels": [{"link": "L0", "power_w": j(0.6)}]},
+            {"label": "PS4", "time_s": 6.0, "share": 0.6, "probability": 0.9, "levels": [{"link": "L1.2", "power_w": j(0.004)}]},
+            {"label": "unknown", "time_s": 1.0, "share": 0.1, "probability": None, "levels": []},
+        ],
         "states_absent": "",
         "passages": [passage],
-    }  # fmt: skip
+    }
 
 
 def write_results(folder: Path, profile: str = "intel-660p-1tb", lost: int = 0, **more: Any) -> Path:
@@ -178,15 +255,37 @@ def write_consistency(folder: Path, profile: str = "intel-600p-512gb", suite: st
         )
         last = iops[-400:]
         scores = [("mean IOPS", "IOPS", last.mean()), ("mean / standard deviation", "1", last.mean() / last.std())]
-        tests.append({"test": test, "name": "Steady-state random write", "condition": "full" if floor < 3000 else "empty",
-                      "points": [], "series": f"series/{test}.parquet",
-                      "scores": [{"name": n, "unit": u, "value": q(v), "reading": None} for n, u, v in scores]})  # fmt: skip
+        tests.append(
+            {
+                "test": test,
+                "name": "Steady-state random write",
+                "condition": "full" if floor < 3000 else "empty",
+                "points": [],
+                "series": f"series/{test}.parquet",
+                "scores": [{"name": n, "unit": u, "value": q(v), "reading": None} for n, u, v in scores],
+            }
+        )
     document = {
-        "format": 1, "suite": suite, "suite_hash": "sha256:" + "ef" * 32, "scale": 1.0, "condition": "full",
-        "drive": {"model": "Intel SSD 600p 512GB", "serial": "WB-600P", "firmware": "121P", "profile": profile,
-                  "profile_hash": "sha256:" + "12" * 32, "capacity_bytes": 512_110_190_592},
-        "started_utc": "2026-11-21T09:00:00+00:00", "versions": {"host": "0.1.0"}, "conditions": {"fidelity": "fast"},
-        "virtual": True, "lost": {}, "tests": tests, **more,
-    }  # fmt: skip
+        "format": 1,
+        "suite": suite,
+        "suite_hash": "sha256:" + "ef" * 32,
+        "scale": 1.0,
+        "condition": "full",
+        "drive": {
+            "model": "Intel SSD 600p 512GB",
+            "serial": "WB-600P",
+            "firmware": "121P",
+            "profile": profile,
+            "profile_hash": "sha256:" + "12" * 32,
+            "capacity_bytes": 512_110_190_592,
+        },
+        "started_utc": "2026-11-21T09:00:00+00:00",
+        "versions": {"host": "0.1.0"},
+        "conditions": {"fidelity": "fast"},
+        "virtual": True,
+        "lost": {},
+        "tests": tests,
+        **more,
+    }
     (folder / "results.json").write_text(json.dumps(document))
     return folder

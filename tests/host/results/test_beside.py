@@ -167,8 +167,12 @@ def test_states_are_compared_with_the_link_in_one_state() -> None:
 def test_the_unknown_has_a_share_and_no_power() -> None:
     unknown = states(state("unknown", ("", 2.0, 0.1), probability=None), state("PS0", ("", 0.6, 0.1)))
     rows = judged(beside([unknown], [unknown]))
-    assert [(row.group, row.name) for row in rows] == [("PS0", "power"), ("PS0", "share of time"), ("PS0", "probability"),
-                                                       ("unknown", "share of time")]  # fmt: skip
+    assert [(row.group, row.name) for row in rows] == [
+        ("PS0", "power"),
+        ("PS0", "share of time"),
+        ("PS0", "probability"),
+        ("unknown", "share of time"),
+    ]
 
 
 def test_ways_out_of_sleep_are_compared_where_both_are_of_one_kind() -> None:

@@ -45,10 +45,16 @@ def run(samples: Any, tmp_path: Path) -> Any:
     def write(*figures: Value, firmware: str = OLD, serial: str = "S1", u: float | None = 1e-6, lost: int = 0, **more: Any) -> str:
         number = next(_count)
         tests = [
-            {"test": f"test-{i}", "name": f"Test {i}", "condition": "test-data", "points": [], "series": None,
-             "scores": [{"name": "mean", "unit": unit, "value": {"value": value, "u": u, "n_lost": lost}, "reading": None}]}
+            {
+                "test": f"test-{i}",
+                "name": f"Test {i}",
+                "condition": "test-data",
+                "points": [],
+                "series": None,
+                "scores": [{"name": "mean", "unit": unit, "value": {"value": value, "u": u, "n_lost": lost}, "reading": None}],
+            }
             for i, (unit, value) in enumerate(figures)
-        ]  # fmt: skip
+        ]
         drive = {
             "model": "Intel SSD 660p 1TB",
             "serial": serial,

@@ -27,10 +27,14 @@ def entry(test: str, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("kind", "title"),
     [
-        ("idle", "Idle power and wake-up"), ("wake", "Idle power and wake-up"), ("fill", "Whole-drive fill and SLC cache"),
-        ("trace", "Trace replay (ATSB-like)"), ("burst", "Scores"), ("one of a later version", "Scores"),
+        ("idle", "Idle power and wake-up"),
+        ("wake", "Idle power and wake-up"),
+        ("fill", "Whole-drive fill and SLC cache"),
+        ("trace", "Trace replay (ATSB-like)"),
+        ("burst", "Scores"),
+        ("one of a later version", "Scores"),
     ],
-)  # fmt: skip
+)
 def test_a_test_of_any_name_stands_where_its_kind_belongs(tmp_path: Path, samples: ModuleType, kind: str, title: str) -> None:
     run = read_run(samples.write_results(tmp_path / "run", suite="mine", tests=[entry("t", kind=kind)]))
     assert run.tests[0].kind == kind
@@ -41,12 +45,16 @@ def test_a_test_of_any_name_stands_where_its_kind_belongs(tmp_path: Path, sample
 @pytest.mark.parametrize(
     ("test", "place"),
     [
-        ("idle", ScoreSection.IDLE), ("idle 30 mW", ScoreSection.IDLE),
-        ("wake-up PS4 read 4 KiB", ScoreSection.WAKE_UP), ("atsb-light-like", ScoreSection.TRACES),
-        ("fill-of-a-full-drive", ScoreSection.FILL), ("non-operational", ScoreSection.POWER_STATES), ("fill", ScoreSection.SCORES),
+        ("idle", ScoreSection.IDLE),
+        ("idle 30 mW", ScoreSection.IDLE),
+        ("wake-up PS4 read 4 KiB", ScoreSection.WAKE_UP),
+        ("atsb-light-like", ScoreSection.TRACES),
+        ("fill-of-a-full-drive", ScoreSection.FILL),
+        ("non-operational", ScoreSection.POWER_STATES),
+        ("fill", ScoreSection.SCORES),
         ("mixed", ScoreSection.SCORES),
     ],
-)  # fmt: skip
+)
 def test_old_results_that_do_not_say_it_have_the_kind_of_their_names(
     samples: ModuleType, tmp_path: Path, test: str, place: ScoreSection
 ) -> None:

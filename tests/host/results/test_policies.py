@@ -22,13 +22,17 @@ from wattbell_spec.wire import BlockContent
 from tests.host.conftest import MS, Builder
 
 BASE_W, BASE_S = 0.6, 1e-4
-SLEEP = {3: {"settled_w": 0.1, "entry_s": 4e-3, "entry_j": 2.4e-3, "exit_s": 0.011, "exit_j": 0.024},
-         4: {"settled_w": 0.005, "entry_s": 6e-3, "entry_j": 3.0e-3, "exit_s": 0.047, "exit_j": 0.104}}  # fmt: skip
-STATES = [{"ps": 0, "max_w": 6.0, "operational": True, "entry_us": 0, "exit_us": 0},
-          {"ps": 1, "max_w": 3.0, "operational": True, "entry_us": 0, "exit_us": 0},
-          {"ps": 2, "max_w": 2.0, "operational": True, "entry_us": 0, "exit_us": 0},
-          {"ps": 3, "max_w": 0.1, "operational": False, "entry_us": 4000, "exit_us": 10000},
-          {"ps": 4, "max_w": 0.005, "operational": False, "entry_us": 4000, "exit_us": 45000}]  # fmt: skip
+SLEEP = {
+    3: {"settled_w": 0.1, "entry_s": 4e-3, "entry_j": 2.4e-3, "exit_s": 0.011, "exit_j": 0.024},
+    4: {"settled_w": 0.005, "entry_s": 6e-3, "entry_j": 3.0e-3, "exit_s": 0.047, "exit_j": 0.104},
+}
+STATES = [
+    {"ps": 0, "max_w": 6.0, "operational": True, "entry_us": 0, "exit_us": 0},
+    {"ps": 1, "max_w": 3.0, "operational": True, "entry_us": 0, "exit_us": 0},
+    {"ps": 2, "max_w": 2.0, "operational": True, "entry_us": 0, "exit_us": 0},
+    {"ps": 3, "max_w": 0.1, "operational": False, "entry_us": 4000, "exit_us": 10000},
+    {"ps": 4, "max_w": 0.005, "operational": False, "entry_us": 4000, "exit_us": 45000},
+]
 
 
 @pytest.fixture(autouse=True)
@@ -55,8 +59,15 @@ def run(samples: Any, tmp_path: Path) -> Any:
             {"name": "idle in PS0, the base of the break-even time", "unit": "W", "value": known(BASE_W, share), "reading": None},
             {"name": "mean latency of the same read when awake", "unit": "s", "value": known(BASE_S, share), "reading": None},
         ]
-        test = {"test": "non-operational", "name": "Non-operational states", "kind": "non-operational-states", "condition": "test-data",
-                "points": points, "scores": scores, "series": None}  # fmt: skip
+        test = {
+            "test": "non-operational",
+            "name": "Non-operational states",
+            "kind": "non-operational-states",
+            "condition": "test-data",
+            "points": points,
+            "scores": scores,
+            "series": None,
+        }
         drive = {"model": "X", "serial": "S", "firmware": "F", "profile": "p", "power_states": STATES}
         return Path(samples.write_results(tmp_path / name, **{"suite": "power-states", "tests": [test], "drive": drive, **more}))
 

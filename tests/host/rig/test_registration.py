@@ -26,11 +26,24 @@ def register(folder: Path, serial: str) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"pid": 2**31}, {"pid": 10**30}, {"pid": -1}, {"pid": 0}, {"pid": "1"}, {"pid": True}, {"pid": 1.5}, {"pid": None},
-        {"serial": ""}, {"serial": 7}, {"serial": "x" * 1000}, {"data": None}, {"data": ["/dev/null"]}, {"control": {}}, {"status": 3},
+        {"pid": 2**31},
+        {"pid": 10**30},
+        {"pid": -1},
+        {"pid": 0},
+        {"pid": "1"},
+        {"pid": True},
+        {"pid": 1.5},
+        {"pid": None},
+        {"serial": ""},
+        {"serial": 7},
+        {"serial": "x" * 1000},
+        {"data": None},
+        {"data": ["/dev/null"]},
+        {"control": {}},
+        {"status": 3},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_registration_of_the_wrong_types_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]) -> None:
     monkeypatch.setenv("WATTBELL_RUNTIME", str(tmp_path))
     register(tmp_path, "A")

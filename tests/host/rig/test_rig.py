@@ -240,15 +240,18 @@ def test_a_query_that_a_rig_need_not_know(made: list[Instrument]) -> None:
 DELAYS = "CAL:DEL?;:CAL:DEL:FINE?;:SENS:CURR:RANG:AUTO?;:SENS:CURR:RANG?"
 
 
-@pytest.mark.parametrize(("answer", "delay", "u", "calibrated"), [
-    (None, 2e-6, 60e-9, False),  # an older firmware
-    ("0E+00,0E+00;0E+00,0E+00;1;+4.0E+00", 2e-6, 60e-9, False),
-    ("0E+00,0E+00;2.1E-06,4E-09;1;+4.0E+00", 2e-6, 60e-9, False),  # only the path that is not used
-    ("1.99E-06,1E-09;0E+00,0E+00;1;+4.0E+00", 1.99e-6, 1e-9, True),  # one path
-    ("1.99E-06,3E-09;1.994E-06,4E-09;1;+4.0E+00", 1.99e-6, 5e-9, True),  # merged
-    ("1.99E-06,3E-09;1.994E-06,4E-09;0;+4.0E+00", 1.99e-6, 3e-9, True),
-    ("1.99E-06,3E-09;1.994E-06,4E-09;0;+1.0E-01", 1.994e-6, 4e-9, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("answer", "delay", "u", "calibrated"),
+    [
+        (None, 2e-6, 60e-9, False),  # an older firmware
+        ("0E+00,0E+00;0E+00,0E+00;1;+4.0E+00", 2e-6, 60e-9, False),
+        ("0E+00,0E+00;2.1E-06,4E-09;1;+4.0E+00", 2e-6, 60e-9, False),  # only the path that is not used
+        ("1.99E-06,1E-09;0E+00,0E+00;1;+4.0E+00", 1.99e-6, 1e-9, True),  # one path
+        ("1.99E-06,3E-09;1.994E-06,4E-09;1;+4.0E+00", 1.99e-6, 5e-9, True),  # merged
+        ("1.99E-06,3E-09;1.994E-06,4E-09;0;+4.0E+00", 1.99e-6, 3e-9, True),
+        ("1.99E-06,3E-09;1.994E-06,4E-09;0;+1.0E-01", 1.994e-6, 4e-9, True),
+    ],
+)
 def test_the_delay_is_that_of_the_path_in_use(made: list[Instrument], answer: str | None, delay: float, u: float, calibrated: bool) -> None:
     told = {"SYST:ERR?": ['0,"No error"\n'] * 2}
     port, _ = scpi(made, told if answer is None else {**told, DELAYS: [f"{answer}\n"]})

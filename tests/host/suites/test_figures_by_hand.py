@@ -786,8 +786,17 @@ def test_no_power_is_told_of_a_rest_in_which_no_level_lasts(builder: Any, tmp_pa
 
 @pytest.mark.parametrize("ticks", [0, 2**32 - 1, 2**32, 2**33])
 def test_latencies_beyond_32_bits_stay_whole(ticks: int) -> None:
-    one = Commands({"start_tick": np.array([5]), "doorbell_tick": np.array([5]), "cqe_tick": np.array([5 + ticks]), "status": np.array([0]),
-                    "flags": np.array([0], np.uint8), "nbytes": np.array([7]), "opcode": np.array([2], np.uint8)})  # fmt: skip
+    one = Commands(
+        {
+            "start_tick": np.array([5]),
+            "doorbell_tick": np.array([5]),
+            "cqe_tick": np.array([5 + ticks]),
+            "status": np.array([0]),
+            "flags": np.array([0], np.uint8),
+            "nbytes": np.array([7]),
+            "opcode": np.array([2], np.uint8),
+        }
+    )
     found = tally([one, one], 10)
     assert found.ticks.tolist() == [ticks, ticks] and (found.bytes, found.count, found.opcode.tolist()) == (14, 2, [2, 2])
 

@@ -89,14 +89,28 @@ TOML = st.lists(
     st.one_of(
         st.sampled_from(
             [
-                "[[test]]", "[test]", "test = 1", "id = 'a'", "name='A'", "kind = 'idle'", "conditions = ['empty']", "idle_s = nan",
-                "fill = {span = inf}", "a = 1979-05-27", "b = 07:32:00", "x = 0x" + "f" * 50, "s = '''", "k.k.k = 1", "[[", "= = =",
+                "[[test]]",
+                "[test]",
+                "test = 1",
+                "id = 'a'",
+                "name='A'",
+                "kind = 'idle'",
+                "conditions = ['empty']",
+                "idle_s = nan",
+                "fill = {span = inf}",
+                "a = 1979-05-27",
+                "b = 07:32:00",
+                "x = 0x" + "f" * 50,
+                "s = '''",
+                "k.k.k = 1",
+                "[[",
+                "= = =",
             ]
         ),
         st.text(max_size=12),
     ),
     max_size=8,
-)  # fmt: skip
+)
 
 
 @examples(200)

@@ -26,8 +26,9 @@ BLKPARSE = [
     "  8,0    1        3     0.100000000   697  D  WS 0 + 256 [fio]",
     "  8,0    1        4     0.200000000   697  D FWFSM 90 + 8 [fio]",
     "  8,0    1        5     0.300000000   697  D  FN [fio]",
-    "CPU0 (8,0):", " Reads Queued:           1,        4KiB",
-]  # fmt: skip
+    "CPU0 (8,0):",
+    " Reads Queued:           1,        4KiB",
+]
 NUMBERS = ["0", "-1", "1e5", "4611686018427387903", "99999999999999999999", "\u0663", "nan"]
 WORDS = [*NUMBERS, "read", "wait", "sync", "D", "R", "+", "8,1", "", "\x00"]
 

@@ -45,8 +45,9 @@ def test_the_drive_is_filled_once_for_reads_and_what_begins_with_a_rest_after_th
     heads = [chain[0].rpartition("-")[2] for chain in found]
     assert heads == sorted(heads, key=lambda condition: condition == "full"), "drives that are to be full come last"
     assert chains(outlook("power-states")) == [
-        ["non-operational-test-data", "idle-power-test-data", "operational-test-data"], ["active-power-test-data"],
-    ]  # fmt: skip
+        ["non-operational-test-data", "idle-power-test-data", "operational-test-data"],
+        ["active-power-test-data"],
+    ]
 
 
 @pytest.mark.parametrize("suite", ["anandtech-2018", "power-states", "consistency-2014", "snia-pts", "quick", "power-on"])
@@ -113,12 +114,18 @@ def test_a_session_that_was_done_before_leaves_the_next_one_to_fill_the_drive() 
 @pytest.mark.parametrize(
     ("step", "writes"),
     [
-        (Step(name="s", format=FormatNvm()), True), (Step(name="s", fill=Writing()), True), (Step(name="s", sanitize="block"), True),
-        (Step(name="s", trace="heavy-like.iolog"), True), (Step(name="s", idle_s=1.0), False), (Step(name="s", wake=Wake(1.0)), False),
-        (Step(name="s", settle=Rest()), False), (Step(name="s", idle_s=1.0, write_cache=False), True),
-        (Step(name="s", ps=3, idle_s=1.0), False), (Step(name="s", restart=Restart()), True),
+        (Step(name="s", format=FormatNvm()), True),
+        (Step(name="s", fill=Writing()), True),
+        (Step(name="s", sanitize="block"), True),
+        (Step(name="s", trace="heavy-like.iolog"), True),
+        (Step(name="s", idle_s=1.0), False),
+        (Step(name="s", wake=Wake(1.0)), False),
+        (Step(name="s", settle=Rest()), False),
+        (Step(name="s", idle_s=1.0, write_cache=False), True),
+        (Step(name="s", ps=3, idle_s=1.0), False),
+        (Step(name="s", restart=Restart()), True),
     ],
-)  # fmt: skip
+)
 def test_what_counts_as_writing(step: Step, writes: bool) -> None:
     assert writes_data(step, {}) is writes
 
@@ -196,8 +203,15 @@ def test_of_a_virtual_bench_nothing_is_said_before_a_session_is_over() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(0.2, "about 1 s"), (89, "about 89 s"), (91, "about 2 min"), (3600, "about 60 min"), (5500, "about 1 h 30 min"), (7300, "about 2 h"),
-     (80_000, "about 22 h")],
-)  # fmt: skip
+    [
+        (0.2, "about 1 s"),
+        (89, "about 89 s"),
+        (91, "about 2 min"),
+        (3600, "about 60 min"),
+        (5500, "about 1 h 30 min"),
+        (7300, "about 2 h"),
+        (80_000, "about 22 h"),
+    ],
+)
 def test_times_in_words(seconds: float, words: str) -> None:
     assert about(seconds) == words

@@ -90,9 +90,13 @@ def test_active_power_is_the_largest_mean_of_ten_seconds(coarse: Builder, tmp_pa
 
 @pytest.mark.parametrize(
     ("kind", "keys"),
-    [("idle-power", {"idle_s": 40.0}), ("active-power", {"idle_s": 11.0}), ("active-power", {"workload": 3, "idle_s": 11.0}),
-     ("active-power", {"workload": 2, "idle_s": 5.0})],
-)  # fmt: skip
+    [
+        ("idle-power", {"idle_s": 40.0}),
+        ("active-power", {"idle_s": 11.0}),
+        ("active-power", {"workload": 3, "idle_s": 11.0}),
+        ("active-power", {"workload": 2, "idle_s": 5.0}),
+    ],
+)
 def test_a_manifest_that_leaves_no_room_for_the_window_is_refused(tmp_path: Path, kind: str, keys: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=f"a test of kind {kind} needs"):
         suite(tmp_path, kind, "[w]\nrw=write\n", **keys)
@@ -104,12 +108,17 @@ def test_the_plan_leaves_each_state_alone_for_the_whole_window_and_lets_the_link
     sessions = {s.name: s for s in plan_sessions(states, choose_tests(states, (), None), drive, Choice())}
     assert "active-power-burst" not in sessions, "half an hour of idle is asked for by name"
     assert [(s.ps, s.aspm, s.idle_s) for s in sessions["idle-power"].steps] == [
-        (0, "off", 40.5), (1, "off", 40.5), (2, "l1.2", 40.5), (3, "l1.2", 40.5)
-    ]  # fmt: skip
+        (0, "off", 40.5),
+        (1, "off", 40.5),
+        (2, "l1.2", 40.5),
+        (3, "l1.2", 40.5),
+    ]
     active = sessions["active-power"].steps
     assert [(s.name, s.ps, s.idle_s) for s in active[:3]] == [
-        ("active-power-before#0", 0, 11.0), ("active-power#0", 0, None), ("active-power-after#0", 0, 11.0)
-    ]  # fmt: skip
+        ("active-power-before#0", 0, 11.0),
+        ("active-power#0", 0, None),
+        ("active-power-after#0", 0, 11.0),
+    ]
     (session,) = plan_sessions(states, choose_tests(states, ("active-power-burst",), None), drive, Choice())
     assert [s.idle_s for s in session.steps[:3]] == [300.0, None, 30.0]
     (text,) = session.files.values()
@@ -118,12 +127,21 @@ def test_the_plan_leaves_each_state_alone_for_the_whole_window_and_lets_the_link
 
 @pytest.mark.parametrize(
     ("declared", "value", "u", "slack", "said"),
-    [(None, 1.0, 0.1, 0.0, ""), (2.0, None, None, 0.0, ""), (0.0, 1.0, None, 0.0, ""), (2.0, 1.0, 0.1, 0.0, "pass ×0.50"),
-     (2.0, 2.05, 0.1, 0.0, "conditional fail ×1.02"), (2.0, 1.95, 0.1, 0.0, "conditional pass ×0.97"), (2.0, 2.2, 0.1, 0.0, "fail ×1.10"),
-     (2.0, 2.2, None, 0.0, "not measured ×1.10, measured without an uncertainty"),
-     (2.0, 1.0, None, 0.0, "not measured ×0.50, measured without an uncertainty"),
-     (5e-3, 5.05e-3, 1e-6, 1e-4, "conditional fail ×1.01"), (5e-3, 5.2e-3, 1e-6, 1e-4, "fail ×1.04"), (1.0, 55.0, 1.0, 0.0, "fail ×55")],
-)  # fmt: skip
+    [
+        (None, 1.0, 0.1, 0.0, ""),
+        (2.0, None, None, 0.0, ""),
+        (0.0, 1.0, None, 0.0, ""),
+        (2.0, 1.0, 0.1, 0.0, "pass ×0.50"),
+        (2.0, 2.05, 0.1, 0.0, "conditional fail ×1.02"),
+        (2.0, 1.95, 0.1, 0.0, "conditional pass ×0.97"),
+        (2.0, 2.2, 0.1, 0.0, "fail ×1.10"),
+        (2.0, 2.2, None, 0.0, "not measured ×1.10, measured without an uncertainty"),
+        (2.0, 1.0, None, 0.0, "not measured ×0.50, measured without an uncertainty"),
+        (5e-3, 5.05e-3, 1e-6, 1e-4, "conditional fail ×1.01"),
+        (5e-3, 5.2e-3, 1e-6, 1e-4, "fail ×1.04"),
+        (1.0, 55.0, 1.0, 0.0, "fail ×55"),
+    ],
+)
 def test_a_verdict_is_given_where_both_exist(declared: float | None, value: float | None, u: float | None, slack: float, said: str) -> None:
     found = verdict(declared, None if value is None else Known(value, u), slack)
     assert (found if isinstance(found, str) else found.text) == said

@@ -152,10 +152,14 @@ def test_a_signal_ends_a_suite_also_when_the_rig_has_just_stopped(tmp_path: Path
 @pytest.mark.parametrize(
     ("suite", "test", "settled"),
     [
-        ("anandtech-2018", "active-idle", 1), ("anandtech-2018", "idle", 1), ("anandtech-2018", "idle-wake-up", 1),
-        ("quick", "idle", 1), ("power-states", "operational", 2), ("power-states", "non-operational", 1),
+        ("anandtech-2018", "active-idle", 1),
+        ("anandtech-2018", "idle", 1),
+        ("anandtech-2018", "idle-wake-up", 1),
+        ("quick", "idle", 1),
+        ("power-states", "operational", 2),
+        ("power-states", "non-operational", 1),
     ],
-)  # fmt: skip
+)
 def test_on_a_real_drive_idle_times_find_data_and_a_rail_at_rest(suite: str, test: str, settled: int) -> None:
     (session,) = plans(suite, test, written=True, real=True)
     purge, fill, first, *rest = tables(session)

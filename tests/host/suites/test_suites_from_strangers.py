@@ -180,9 +180,20 @@ def test_wrong_types_and_numbers_are_told_by_key(tmp_path: Path, change: dict[st
 
 
 @pytest.mark.parametrize(
-    "raw", [{}, {"test": 3}, {"test": []}, {"test": [3]}, {"test": [{}]}, {"test": [IDLE], "name": 3}, {"test": [IDLE], "name": " "},
-            {"test": [IDLE], "title": "\n"}, {"test": [IDLE], "session": 1}, {"test": [IDLE], "colour": 1}],
-)  # fmt: skip
+    "raw",
+    [
+        {},
+        {"test": 3},
+        {"test": []},
+        {"test": [3]},
+        {"test": [{}]},
+        {"test": [IDLE], "name": 3},
+        {"test": [IDLE], "name": " "},
+        {"test": [IDLE], "title": "\n"},
+        {"test": [IDLE], "session": 1},
+        {"test": [IDLE], "colour": 1},
+    ],
+)
 def test_a_manifest_of_the_wrong_shape_is_told(tmp_path: Path, raw: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=r"manifest\.toml: "):
         parse_manifest(raw, folder(tmp_path))
@@ -224,12 +235,20 @@ def test_the_command_line_says_one_line_and_runs_nothing(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     "content",
-    [b"\xff", b"", b"[namespace]\nlbas_512 = 9999", b"power_state = 3\n[namespace]\nlbas_512 = 9999",
-     b"power_state = [3]\n[namespace]\nlbas_512 = 9999",
-     b"power_state = [{operational = 3}]\n[namespace]\nlbas_512 = 9999", b"power_state = [{}]\n[namespace]\nlbas_512 = inf",
-     b"power_state = [{}]\n[namespace]\nlbas_512 = 0", b"power_state = [{}]\n[namespace]\nlbas_512 = {value = 'x'}", b"a = " + b"[" * 5000,
-     b"power_state = [{}]\nidentity = 3\n[namespace]\nlbas_512 = 9999"],
-)  # fmt: skip
+    [
+        b"\xff",
+        b"",
+        b"[namespace]\nlbas_512 = 9999",
+        b"power_state = 3\n[namespace]\nlbas_512 = 9999",
+        b"power_state = [3]\n[namespace]\nlbas_512 = 9999",
+        b"power_state = [{operational = 3}]\n[namespace]\nlbas_512 = 9999",
+        b"power_state = [{}]\n[namespace]\nlbas_512 = inf",
+        b"power_state = [{}]\n[namespace]\nlbas_512 = 0",
+        b"power_state = [{}]\n[namespace]\nlbas_512 = {value = 'x'}",
+        b"a = " + b"[" * 5000,
+        b"power_state = [{}]\nidentity = 3\n[namespace]\nlbas_512 = 9999",
+    ],
+)
 def test_what_is_no_profile_is_told(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "p.toml"
     path.write_bytes(content)

@@ -277,11 +277,23 @@ def test_a_real_unscaled_run_of_one_condition_says_neither() -> None:
     assert text(lambda console: show(one, console)).splitlines()[:3] == ["s  p  512.1 GB", "", "Idle  full drive"]
 
 
-@pytest.mark.parametrize(("value", "unit", "shown"), [
-    (None, "W", "–"), (q(None), "W", "–"), (q(0.0), "W", "0 W"), (q(1.5), "s", "1.5000 s"), (q(0.9), "s", "900.00 ms"),
-    (q(2500.0, 1.0), "W", "2.5000(10) kW"), (q(-0.5), "W", "−500.00 mW"), (q(3e-9), "J", "3.0000 nJ"), (q(5.0, 0.0), "", "5.0000"),
-    (q(1e5, 2.1), "IOPS", "100\u202f000.0(21) IOPS"), (q(1e5, 1.9), "IOPS", "100\u202f000 IOPS"), (q(7.0, 0.5, 1), "GB", "7.00(50)! GB"),
-    (q(2e6), "J", "2.0000 MJ"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (None, "W", "–"),
+        (q(None), "W", "–"),
+        (q(0.0), "W", "0 W"),
+        (q(1.5), "s", "1.5000 s"),
+        (q(0.9), "s", "900.00 ms"),
+        (q(2500.0, 1.0), "W", "2.5000(10) kW"),
+        (q(-0.5), "W", "−500.00 mW"),
+        (q(3e-9), "J", "3.0000 nJ"),
+        (q(5.0, 0.0), "", "5.0000"),
+        (q(1e5, 2.1), "IOPS", "100\u202f000.0(21) IOPS"),
+        (q(1e5, 1.9), "IOPS", "100\u202f000 IOPS"),
+        (q(7.0, 0.5, 1), "GB", "7.00(50)! GB"),
+        (q(2e6), "J", "2.0000 MJ"),
+    ],
+)
 def test_quantities(value: dict[str, Any] | None, unit: str, shown: str) -> None:
     assert quantity(value, unit).text == shown

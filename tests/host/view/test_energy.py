@@ -40,8 +40,11 @@ def build(path: Path) -> Builder:
         made.command(310 * MS + k * MS, 900_000, opcode=2 if k % 3 else 1, slba=80 * k)
     made.phase(3, 600 * MS, 2500 * MS, "sleep", kind="wake")
     made.levels += [(ASLEEP_MS[0] * MS, 0.03), (ASLEEP_MS[1] * MS, 0.8), (2006 * MS, 0.5)]
-    made.events += [(10, EventType.LINK, int(LinkState.L0), 0), (ASLEEP_MS[0] * MS, EventType.LINK, int(LinkState.L1_2), 0),
-                    (ASLEEP_MS[1] * MS, EventType.LINK, int(LinkState.L0), 0)]  # fmt: skip
+    made.events += [
+        (10, EventType.LINK, int(LinkState.L0), 0),
+        (ASLEEP_MS[0] * MS, EventType.LINK, int(LinkState.L1_2), 0),
+        (ASLEEP_MS[1] * MS, EventType.LINK, int(LinkState.L0), 0),
+    ]
     made.command(ASLEEP_MS[1] * MS, 5 * MS)
     made.phase(4, 2510 * MS, 2690 * MS, "rest", kind="idle")
     made.gaps.append(Gap(BlockContent.COMMANDS, 2700 * MS, 2701 * MS, 3, "test"))

@@ -15,10 +15,24 @@ def block(kind: int, sequence: int, first_tick: int, payload: bytes, dropped: in
 
 
 COMMAND = (
-    ("cqe_offset", 32), ("doorbell_before", 32), ("fetch_before", 32), ("first_data_before", 32), ("last_data_before", 32),
-    ("msix_after", 24), ("cq_head_after", 24), ("opcode", 8), ("qid", 7), ("interrupt_guessed", 1), ("cid", 16), ("status", 15),
-    ("length_checked", 1), ("nsid", 16), ("blocks", 32), ("slba", 40), ("flags", 8),
-)  # fmt: skip
+    ("cqe_offset", 32),
+    ("doorbell_before", 32),
+    ("fetch_before", 32),
+    ("first_data_before", 32),
+    ("last_data_before", 32),
+    ("msix_after", 24),
+    ("cq_head_after", 24),
+    ("opcode", 8),
+    ("qid", 7),
+    ("interrupt_guessed", 1),
+    ("cid", 16),
+    ("status", 15),
+    ("length_checked", 1),
+    ("nsid", 16),
+    ("blocks", 32),
+    ("slba", 40),
+    ("flags", 8),
+)
 """Fields of a command record and their bits, the first in the lowest bits."""
 
 
@@ -117,7 +131,6 @@ def status(
     later: bytes = b"",
 ) -> bytes:
     """A STATUS block; ``later``: what gateware of 2026-11-28 and newer has behind the first 104 bytes."""
-    payload = struct.pack("<IIHHHHHBBIIIHH", 0x00010000, 1000, 4, 128, 64, 1024, 18, run, 0, 20, 500,
-                          adc_period, decimation, 0)  # fmt: skip
+    payload = struct.pack("<IIHHHHHBBIIIHH", 0x00010000, 1000, 4, 128, 64, 1024, 18, run, 0, 20, 500, adc_period, decimation, 0)
     payload += struct.pack("<QQQ", 0, 0, commands) + struct.pack("<9I", 0, 0, unmatched, *([0] * 6)) + struct.pack("<Q", 0)
     return block(5, sequence, tick, payload + later, run=run_id)

@@ -86,9 +86,15 @@ def test_a_late_block_closes_its_part_of_a_hole(behind: bool) -> None:
     assert decoder.counters.duplicate_blocks == decoder.counters.implausible_blocks == 0
 
 
-@pytest.mark.parametrize(("tick", "taken"), [
-    (T + 1000 - SLACK, True), (T + 1000 - SLACK - 1, False), (T + 6000 + SLACK, True), (T + 6000 + SLACK + 1, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tick", "taken"),
+    [
+        (T + 1000 - SLACK, True),
+        (T + 1000 - SLACK - 1, False),
+        (T + 6000 + SLACK, True),
+        (T + 6000 + SLACK + 1, False),
+    ],
+)
 def test_a_late_block_is_believed_up_to_a_second_outside_its_hole(tick: int, taken: bool) -> None:
     decoder, batches, _ = told(*(block(n) for n in (0, 1, 6)), block(3, tick, slba=77), block(7))
     assert ((0, 77) in numbers(batches)) is taken
@@ -225,9 +231,16 @@ def test_a_restart_closes_the_holes_of_before_and_its_ticks_begin_anew() -> None
     assert (decoder.counters.restarts, decoder.counters.missing_blocks, decoder.counters.duplicate_blocks) == (1, 2, 0)
 
 
-@pytest.mark.parametrize(("number", "tick", "run", "epoch"), [
-    (2, T + 2000, 0, 0), (2, T + 1000 - SLACK, 0, 0), (2, T + 1000 - SLACK - 1, 0, 1), (1, T + 2000, 0, 1), (2, T + 2000, 3, 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("number", "tick", "run", "epoch"),
+    [
+        (2, T + 2000, 0, 0),
+        (2, T + 1000 - SLACK, 0, 0),
+        (2, T + 1000 - SLACK - 1, 0, 1),
+        (1, T + 2000, 0, 1),
+        (2, T + 2000, 3, 1),
+    ],
+)
 def test_after_a_cut_the_next_block_tells_whether_the_rig_restarted(number: int, tick: int, run: int, epoch: int) -> None:
     decoder = StreamDecoder()
     batches = decoder.feed(block(0) + block(1)) + decoder.reconnected()
@@ -279,19 +292,23 @@ def test_a_stream_without_any_block_is_a_gap_from_its_begin() -> None:
     assert (decoder.counters.skipped_bytes, decoder.counters.blocks, decoder.counters.lossless) == (45, 0, False)
 
 
-@pytest.mark.parametrize("field", ["skipped_bytes", "bad_crc", "missing_blocks", "malformed_blocks", "implausible_blocks", "unknown_kind",
-                                   "unknown_version"])  # fmt: skip
+@pytest.mark.parametrize(
+    "field", ["skipped_bytes", "bad_crc", "missing_blocks", "malformed_blocks", "implausible_blocks", "unknown_kind", "unknown_version"]
+)
 def test_each_number_alone_is_a_loss(field: str) -> None:
     assert Counters().lossless and not Counters(**{field: 1}).lossless
     assert Counters(late_blocks=1, duplicate_blocks=1, restarts=1, blocks=9, bytes_in=9).lossless
     assert not Counters(dropped={"COMMANDS": 0, "LINK": 1}).lossless
 
 
-@pytest.mark.parametrize(("made", "size"), [
-    (lambda n, size: e.block(1, n, T, bytes(size)), 44),
-    (lambda n, size: e.block(3, n, T, ((T.to_bytes(8, "little") + bytes(8)) * 3)[:size]), 16),
-    (lambda n, size: e.block(6, n, T, bytes(size)), spec.LINK_SIZE),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("made", "size"),
+    [
+        (lambda n, size: e.block(1, n, T, bytes(size)), 44),
+        (lambda n, size: e.block(3, n, T, ((T.to_bytes(8, "little") + bytes(8)) * 3)[:size]), 16),
+        (lambda n, size: e.block(6, n, T, bytes(size)), spec.LINK_SIZE),
+    ],
+)
 def test_a_payload_of_no_record_is_none_and_of_a_part_of_one_is_malformed(made: Any, size: int) -> None:
     for length, good in ((0, True), (size, True), (2 * size, True), (size - 4, False), (size + 4, False)):
         decoder, batches, gaps = told(block(0), block(1), made(2, length), block(3))
@@ -330,9 +347,13 @@ def test_a_piece_of_any_size_is_decoded_part_by_part() -> None:
 # -- columns -----------------------------------------------------------------------------------------------------------
 
 EVENT = (T, 0, 0, 0, 0)
-RECORDS = (("commands", spec.COMMAND, lambda n: e.block(1, n, T, bytes(44))), ("events", spec.EVENT, lambda n: e.events(n, T, [EVENT])),
-           ("status", spec.STATUS, lambda n: e.status(n, T)), ("links", spec.LINK, lambda n: e.block(6, n, T, bytes(2 * spec.LINK_SIZE))),
-           ("rail", spec.RAIL_HEADER, lambda n: e.rail(n, T, [(1, 2)])))  # fmt: skip
+RECORDS = (
+    ("commands", spec.COMMAND, lambda n: e.block(1, n, T, bytes(44))),
+    ("events", spec.EVENT, lambda n: e.events(n, T, [EVENT])),
+    ("status", spec.STATUS, lambda n: e.status(n, T)),
+    ("links", spec.LINK, lambda n: e.block(6, n, T, bytes(2 * spec.LINK_SIZE))),
+    ("rail", spec.RAIL_HEADER, lambda n: e.rail(n, T, [(1, 2)])),
+)
 
 
 @pytest.mark.parametrize(("name", "fields", "made"), RECORDS, ids=[name for name, _, _ in RECORDS])

@@ -72,9 +72,14 @@ def test_every_field_of_a_command(tick: int, blocks: list[list[tuple[int, dict[s
 
 
 @given(
-    TICK, st.integers(0, 10**9 // 336), U16, st.integers(0, 2**64 - 1), st.integers(-(2**95), 2**95 - 1), U32,
+    TICK,
+    st.integers(0, 10**9 // 336),
+    U16,
+    st.integers(0, 2**64 - 1),
+    st.integers(-(2**95), 2**95 - 1),
+    U32,
     st.lists(st.lists(st.tuples(I24, I24), max_size=336), min_size=1, max_size=3),
-)  # fmt: skip
+)
 @settings(deadline=None)
 def test_every_field_of_a_rail_block(
     tick: int, interval: int, flags: int, index: int, energy: int, dropped: int, blocks: list[list[tuple[int, int]]]
@@ -136,9 +141,7 @@ PER_BLOCK = 3
 
 def command_block(number: int, base: int = 10**9) -> bytes:
     tick = base + number * 10_000
-    return bytes(e.commands(number % 2**32, tick, [
-        e.Command(tick + i, slba=number % 2**32, cid=i) for i in range(PER_BLOCK)
-    ]))  # fmt: skip
+    return bytes(e.commands(number % 2**32, tick, [e.Command(tick + i, slba=number % 2**32, cid=i) for i in range(PER_BLOCK)]))
 
 
 @dataclass
@@ -232,12 +235,16 @@ def test_any_bytes_at_all(data: bytes, piece: int) -> None:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from([0, 1, 2, 3, 4, 5, 6, 255]), U32, st.integers(0, 2**64 - 1),
-            st.binary(max_size=60), U32, st.sampled_from([2, 2, 2, 1, 0]),
+            st.sampled_from([0, 1, 2, 3, 4, 5, 6, 255]),
+            U32,
+            st.integers(0, 2**64 - 1),
+            st.binary(max_size=60),
+            U32,
+            st.sampled_from([2, 2, 2, 1, 0]),
         ),
         max_size=12,
     )
-)  # fmt: skip
+)
 @settings(deadline=None, max_examples=400)
 def test_any_payload_in_a_valid_frame(blocks: list[tuple[int, int, int, bytes, int, int]]) -> None:
     stream = b""
@@ -353,9 +360,15 @@ def test_unknown_kinds_and_versions_are_counted_not_lost() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "payload"),
-    [(1, bytes(40)), (2, bytes(20)), (2, struct.pack("<IHHQq", 1, 5, 0, 0, 0)), (3, bytes(12)), (5, bytes(40)),
-     (4, struct.pack("<iHBB", 0, 100, 0, 0))],
-)  # fmt: skip
+    [
+        (1, bytes(40)),
+        (2, bytes(20)),
+        (2, struct.pack("<IHHQq", 1, 5, 0, 0, 0)),
+        (3, bytes(12)),
+        (5, bytes(40)),
+        (4, struct.pack("<iHBB", 0, 100, 0, 0)),
+    ],
+)
 def test_a_payload_of_a_wrong_size_is_malformed(kind: int, payload: bytes) -> None:
     batches, decoder = decode(e.block(kind, 0, 0, payload) + command_block(1))
     assert decoder.counters.malformed_blocks == 1
@@ -391,8 +404,7 @@ def test_a_restart_is_told_from_blocks_that_came_again(how: dict[str, int], firs
     run = 7 if "run" in how else 0
     old = [e.commands(n, 10**10 + n * 1000, [e.Command(10**10 + n * 1000, slba=n)], run=run) for n in range(how.get("before", 60))]
     base = how.get("base", 10**6)
-    new = [e.commands(n, base + n * 1000, [e.Command(base + n * 1000, slba=10**6 + n)], run=how.get("run", 0))
-           for n in range(first, 80)]  # fmt: skip
+    new = [e.commands(n, base + n * 1000, [e.Command(base + n * 1000, slba=10**6 + n)], run=how.get("run", 0)) for n in range(first, 80)]
     decoder = StreamDecoder()
     batches = decoder.feed(b"".join(old))
     if cut:

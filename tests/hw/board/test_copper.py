@@ -159,8 +159,14 @@ def test_a_zone_that_comes_first_takes_its_ground():
 
 
 def a_sense_line(start: str = "2") -> Pcb:
-    board = Pcb([pad("R1000", "kelvin_p", (0, 0, 1, 1), number=start), pad("U1000", "kelvin_p", (20, 0, 21, 1), "F.Cu", "4"),
-                 pad("R1000", "kelvin_n", (0, 3, 1, 4), number="3"), pad("U1001", "kelvin_n", (20, 3, 21, 4), "F.Cu", "5")])  # fmt: skip
+    board = Pcb(
+        [
+            pad("R1000", "kelvin_p", (0, 0, 1, 1), number=start),
+            pad("U1000", "kelvin_p", (20, 0, 21, 1), "F.Cu", "4"),
+            pad("R1000", "kelvin_n", (0, 3, 1, 4), number="3"),
+            pad("U1001", "kelvin_n", (20, 3, 21, 4), "F.Cu", "5"),
+        ]
+    )
     for net, y in (("kelvin_p", 0.5), ("kelvin_n", 3.5)):
         board.tracks += [PcbTrack(net, "B.Cu", (0.5, y), (10.0, y), 0.2), PcbTrack(net, "F.Cu", (10.0, y), (20.5, y), 0.2)]
         board.vias.append(PcbVia(net, (10.0, y), 0.4, 0.2))

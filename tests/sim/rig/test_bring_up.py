@@ -84,7 +84,12 @@ def test_parts_that_the_page_names_exist() -> None:
     for ref, net in (("D500", "led0"), ("D501", "led1"), ("D502", "led2"), ("D503", "led3"), ("D1301", "usb_1a5_n")):
         assert net in parts[ref].pins.values()
     assert {ref: parts[ref].value for ref in ("U1006", "U1007", "U1008", "U1102", "U1100")} == {
-        "U1006": "AD4003", "U1007": "AD4003", "U1008": "AD4002", "U1102": "TPS3808G33", "U1100": "TPS22990"}  # fmt: skip
+        "U1006": "AD4003",
+        "U1007": "AD4003",
+        "U1008": "AD4002",
+        "U1102": "TPS3808G33",
+        "U1100": "TPS22990",
+    }
     for converter, net in (("U1006", "coarse_sdo"), ("U1007", "fine_sdo"), ("U1008", "volt_sdo")):
         assert net in parts[converter].pins.values()
 
@@ -241,8 +246,12 @@ def applied(text: str, subsystem: str, device: dict[str, str], interface: str = 
         for key, attribute, operator, value in tokens:
             if operator in ("==", "!="):
                 own = subsystem == "usb"
-                seen = {"SUBSYSTEM": subsystem, "ENV": environment.get(attribute, ""),
-                        "ATTR": device.get(attribute, "") if own else "", "ATTRS": device.get(attribute, "")}[key]  # fmt: skip
+                seen = {
+                    "SUBSYSTEM": subsystem,
+                    "ENV": environment.get(attribute, ""),
+                    "ATTR": device.get(attribute, "") if own else "",
+                    "ATTRS": device.get(attribute, ""),
+                }[key]
                 if (seen == value) != (operator == "=="):
                     break
             elif key == "ENV":

@@ -150,10 +150,13 @@ def test_calibration_brings_a_board_inside_the_goals(rig: type[Rig], tmp_path: P
     assert "wattbell calibrate" not in " ".join(cli("info", capture).split())
 
 
-@pytest.mark.parametrize(("points", "words"), [
-    (["1,0", "3.3,0.07", "3.3,0.09", "4.5,3.5"], "0.09 A is where the rig's two current paths meet"),
-    (["1,0", "3.3,1", "4.5,3.5"], "give two points of at most 75 mA"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("points", "words"),
+    [
+        (["1,0", "3.3,0.07", "3.3,0.09", "4.5,3.5"], "0.09 A is where the rig's two current paths meet"),
+        (["1,0", "3.3,1", "4.5,3.5"], "give two points of at most 75 mA"),
+    ],
+)
 def test_points_that_leave_a_path_out_are_refused(rig: type[Rig], tmp_path: Path, points: list[str], words: str) -> None:
     one, ports = Bench(rig, tmp_path, 1).on(CHECKS)
     one.control.close()

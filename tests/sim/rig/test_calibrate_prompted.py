@@ -135,9 +135,13 @@ def test_a_person_calibrates_a_board(source: Source) -> None:
     at.until("Wiring.*voltmeter.*5 V or 4 A.*Point 1 of 3.*2.70 V.*left alone for 0.15 s.*stand still")
     source.set(2.7123, 0.0)
     at.type("\n")
-    for typed, words in (("2712.3 V", "beyond the rig's scale of 5 V"), ("2.7123 A", "is in A; expected V"),
-                         ("2,7123", "is not a reading"), ("3.3", "is not the 2.7 V of this step"),
-                         ("2.95 V", "the rig itself sees 2.7")):  # fmt: skip
+    for typed, words in (
+        ("2712.3 V", "beyond the rig's scale of 5 V"),
+        ("2.7123 A", "is in A; expected V"),
+        ("2,7123", "is not a reading"),
+        ("3.3", "is not the 2.7 V of this step"),
+        ("2.95 V", "the rig itself sees 2.7"),
+    ):
         at.until(r"voltmeter shows \(V")
         at.type(typed + "\n")
         at.until(f"Not taken.*{words}")
@@ -215,15 +219,28 @@ def test_broken_off_behind_the_readings_it_takes_up_what_is_stored(rig: type[Rig
 
 
 def test_prompts_need_a_terminal() -> None:
-    done = subprocess.run([sys.executable, "-m", "wattbell", "calibrate", "--prompt", "--rig", "a,b"], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, check=False)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "wattbell", "calibrate", "--prompt", "--rig", "a,b"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode != 0 and "needs a terminal" in done.stderr
 
 
-@pytest.mark.parametrize(("text", "unit", "value"), [
-    ("90.003 mA", "A", 0.090003), ("90.003m", "A", 0.090003), (" 3.3 ", "V", 3.3), ("3.3e3 mV", "V", 3.3), ("12 µA", "A", 12e-6),
-    ("-4uA", "A", -4e-6), ("0.0033kV", "V", 3.3),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "unit", "value"),
+    [
+        ("90.003 mA", "A", 0.090003),
+        ("90.003m", "A", 0.090003),
+        (" 3.3 ", "V", 3.3),
+        ("3.3e3 mV", "V", 3.3),
+        ("12 µA", "A", 12e-6),
+        ("-4uA", "A", -4e-6),
+        ("0.0033kV", "V", 3.3),
+    ],
+)
 def test_readings(text: str, unit: str, value: float) -> None:
     assert parse_reading(text, unit) == pytest.approx(value, rel=1e-12)
 

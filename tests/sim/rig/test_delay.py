@@ -157,10 +157,13 @@ def test_a_drive_at_work_is_asked_about(rig: type[Rig], tmp_path: Path) -> None:
     assert one.ask("OUTP:PERS?") == "0"
 
 
-@pytest.mark.parametrize(("options", "amps", "words"), [
-    (("--tau", 2.6e-6), 0.0, "Is the connector empty"),
-    ((), 3.5, "over-current, output off"),  # the load adds to it: more than the protection lets through, and than the scale
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "amps", "words"),
+    [
+        (("--tau", 2.6e-6), 0.0, "Is the connector empty"),
+        ((), 3.5, "over-current, output off"),  # the load adds to it: more than the protection lets through, and than the scale
+    ],
+)
 def test_what_cannot_be_the_boards_is_refused(rig: type[Rig], tmp_path: Path, options: tuple, amps: float, words: str) -> None:
     one = rig(supply(tmp_path / "supply.wbt", amps=amps), "--fidelity", "fast", *options, ports=False)
     before = one.ask("CAL:DEL?")

@@ -71,9 +71,13 @@ def test_a_random_rail_with_random_sidebands_is_equal(tmp_path: Path, seed: int,
     for _ in range(300):
         now_us += rng.choice([0.0, 0.0011, 0.3, 40.0, 90.0]) * rng.random()
         rows.append(
-            rng.choice([rail(now_us, 3.3 + rng.uniform(-4, 2), rng.uniform(-5, 5) * (rng.choice([0.004, 0.02, 1]) if board else 1)),
-                        sideband(now_us, rng.randrange(1, 4), rng.randrange(2))])
-        )  # fmt: skip
+            rng.choice(
+                [
+                    rail(now_us, 3.3 + rng.uniform(-4, 2), rng.uniform(-5, 5) * (rng.choice([0.004, 0.02, 1]) if board else 1)),
+                    sideband(now_us, rng.randrange(1, 4), rng.randrange(2)),
+                ]
+            )
+        )
     trace = tmp_path / "random.wbt"
     trace.write_bytes(encode([*rows, end(now_us + 11_000)]))
     compare(trace, "--interval", rng.choice([1e-6, 1.7e-6]), "--decimation", rng.choice([1, 2, 3, 100]), "--seed", seed, *board)

@@ -68,8 +68,11 @@ def test_the_stream_says_what_the_host_did(host: Host, tmp_path: Path) -> None:
     extra = [dict(zip(names, r, strict=True)) for r in (have - want).elements()]
     assert Counter((r["cqe_tick"], r["qid"], r["cid"]) for r in extra) == loose
     events = {name: column(batches, "events", name) for name in ("tick", "type", "arg8", "arg16", "arg32")}
-    said = Counter((tick - ORIGIN_TICK, EventType(kind).name, *args)
-                   for tick, kind, *args in zip(*events.values(), strict=True) if kind in TRACKER_EVENTS)  # fmt: skip
+    said = Counter(
+        (tick - ORIGIN_TICK, EventType(kind).name, *args)
+        for tick, kind, *args in zip(*events.values(), strict=True)
+        if kind in TRACKER_EVENTS
+    )
     assert said == Counter(map(tuple, expected["events"]))
     assert decoder.counters.missing_blocks == 0
 

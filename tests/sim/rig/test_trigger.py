@@ -92,12 +92,27 @@ def test_commands(busy_trace: Path, tmp_path: Path, rig: type[Rig]) -> None:
 def test_edges_and_link_states(tmp_path: Path, rig: type[Rig], fidelity: str) -> None:
     """The tick is the event's in the stream, even for a pulse of 8 ns; a marker comes 10 us later."""
     trace = tmp_path / "pins.wbt"
-    rows = [rail(0, 3.3, 0.1), sideband(10, 1, 1), sideband(20, 2, 0), sideband(30.004, 3, 5), sideband(40.1, 2, 1), sideband(40.108, 2, 0),
-            sideband(50, 3, 4), sideband(60, 3, LinkState.L1_2), sideband(70, 1, 0), end(100)]  # fmt: skip
+    rows = [
+        rail(0, 3.3, 0.1),
+        sideband(10, 1, 1),
+        sideband(20, 2, 0),
+        sideband(30.004, 3, 5),
+        sideband(40.1, 2, 1),
+        sideband(40.108, 2, 0),
+        sideband(50, 3, 4),
+        sideband(60, 3, LinkState.L1_2),
+        sideband(70, 1, 0),
+        end(100),
+    ]
     trace.write_bytes(encode(rows))
-    cases = {"PERS;SLOP POS": (EventType.PERST, 1), "PERS;SLOP NEG": (EventType.PERST, 0), "CLKR;SLOP NEG": (EventType.CLKREQ, 0),
-             "CLKR;SLOP POS": (EventType.CLKREQ, 1),
-             "LINK;LINK #H20": (EventType.LINK, 5), "LINK": (EventType.LINK, LinkState.L1_2)}  # fmt: skip
+    cases = {
+        "PERS;SLOP POS": (EventType.PERST, 1),
+        "PERS;SLOP NEG": (EventType.PERST, 0),
+        "CLKR;SLOP NEG": (EventType.CLKREQ, 0),
+        "CLKR;SLOP POS": (EventType.CLKREQ, 1),
+        "LINK;LINK #H20": (EventType.LINK, 5),
+        "LINK": (EventType.LINK, LinkState.L1_2),
+    }
     for k, (source, (kind, value)) in enumerate(cases.items()):
         batches, fired = record(rig, trace, f"TRIG:SOUR {source};DEL 10E-6;ACT MARK;:ARM", fidelity, tmp_path / f"{k}.wbs")
         began, _ = events(batches, EventType.RUN)[0]
@@ -120,9 +135,13 @@ def test_levels_fire_in_the_same_tick_in_both(tmp_path: Path, rig: type[Rig], pa
     trace.write_bytes(encode([first, sideband(10, 1, 1), *rows, end(1200)]))
     board = ("--afe", ROOT / "hw/afe/model.toml") if paths == 2 else ()
     cases = {
-        "CURR;SLOP POS;LEV 0.95;HYST 0.5": 1, "CURR;SLOP NEG;LEV 0.95;HYST 0.1": 4, "CURR;SLOP POS;LEV 1.05;HYST 0.01": 3,
-        "VOLT;SLOP NEG;LEV 3.15;HYST 0.02": 3, "VOLT;SLOP NEG;LEV 3.05;HYST 0.1": 6, "POW;SLOP POS;LEV 5;HYST 1": 6,
-    }  # fmt: skip
+        "CURR;SLOP POS;LEV 0.95;HYST 0.5": 1,
+        "CURR;SLOP NEG;LEV 0.95;HYST 0.1": 4,
+        "CURR;SLOP POS;LEV 1.05;HYST 0.01": 3,
+        "VOLT;SLOP NEG;LEV 3.15;HYST 0.02": 3,
+        "VOLT;SLOP NEG;LEV 3.05;HYST 0.1": 6,
+        "POW;SLOP POS;LEV 5;HYST 1": 6,
+    }
     for k, (source, piece) in enumerate(cases.items()):
         found = []
         for fidelity in ("rtl", "fast"):

@@ -13,10 +13,17 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/methodology.md").read_text()
 PROFILES = sorted(path for path in (ROOT / "sim/profiles").glob("*.toml") if "methodology.md" in path.read_text())
 DRIVES = {
-    "crucial-p1-1tb": "Crucial P1 1TB", "phison-e12-ref": "Phison E12 reference", "samsung-960": "Samsung 960",
-    "samsung-970-evo-plus": "Samsung 970 EVO Plus", "samsung-980-pro": "Samsung 980 PRO", "sm2262en-ref-2tb": "SM2262EN reference",
-    "toshiba-rc100": "Toshiba RC100", "toshiba-xg6": "Toshiba XG6", "wd-sn550": "WD SN550", "wd-sn750": "WD SN750",
-}  # fmt: skip
+    "crucial-p1-1tb": "Crucial P1 1TB",
+    "phison-e12-ref": "Phison E12 reference",
+    "samsung-960": "Samsung 960",
+    "samsung-970-evo-plus": "Samsung 970 EVO Plus",
+    "samsung-980-pro": "Samsung 980 PRO",
+    "sm2262en-ref-2tb": "SM2262EN reference",
+    "toshiba-rc100": "Toshiba RC100",
+    "toshiba-xg6": "Toshiba XG6",
+    "wd-sn550": "WD SN550",
+    "wd-sn750": "WD SN750",
+}
 CITED = re.compile("(declared|measured): methodology.md, (.*)")
 
 

@@ -119,9 +119,13 @@ def test_phases_lie_between_their_markers_doorbells(folder: Path, events: list[d
     phases = json.loads((folder / "phases").read_text())
     truth = json.loads((folder / "truth").read_text())["phases"]
     assert [(p["phase"], p["name"], p["kind"]) for p in phases] == [
-        (1, "jobs/rand", "fio"), (2, "jobs/seq", "fio"), (3, "jobs/trim", "fio"), (4, "idle", "idle"),
-        (5, "wake", "wake"), (6, "asked for", "idle"),
-    ]  # fmt: skip
+        (1, "jobs/rand", "fio"),
+        (2, "jobs/seq", "fio"),
+        (3, "jobs/trim", "fio"),
+        (4, "idle", "idle"),
+        (5, "wake", "wake"),
+        (6, "asked for", "idle"),
+    ]
     markers = [(t, int.from_bytes(s[44:48], "little")) for t, s in sqes(events) if s[0] == 10 and s[40] == 0xD0]
     assert [value for _, value in markers] == [p["phase"] << 8 | which for p in phases for which in (1, 2)]
     doorbells = []

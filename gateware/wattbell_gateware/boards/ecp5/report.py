@@ -99,10 +99,11 @@ def table(placements: list[Placement], controller: str, tools: str) -> str:
     seeds = [f"seed {placement.seed}" for placement in placements]
     command = f"{COMMAND.format(controller)} --seeds {','.join(str(placement.seed) for placement in placements)} --docs"
     lines = [
-        f"Made by `{command}` with {tools}.", "",
+        f"Made by `{command}` with {tools}.",
+        "",
         "| clock | wanted, MHz | " + " | ".join(f"{seed}, MHz" for seed in seeds) + " | least slack |",
         "|---|---|" + "---|" * (len(seeds) + 1),
-    ]  # fmt: skip
+    ]
     for name in sorted(first.clocks):
         of = [placement.clocks[name] for placement in placements]
         achieved = " | ".join(f"{clock.achieved:.1f}" for clock in of)

@@ -37,8 +37,12 @@ class DcuTransceiver:
         m.submodules[f"lanes{n}"] = pair = own(LanePair())
         m.submodules[f"direction{n}"] = direction = own(self.direction())
         m.d.comb += [
-            dcu.slow.eq(rate == 0), *(clocks.words[n][lane].eq(dcu.clk[lane]) for lane in range(self.lanes)),
-            pair.word.eq(dcu.word), pair.up.eq(dcu.up), clocks.halves[n].eq(pair.half),
-            direction.raw.eq(pair.raw), direction.raw_valid.eq(pair.raw_valid),
-        ]  # fmt: skip
+            dcu.slow.eq(rate == 0),
+            *(clocks.words[n][lane].eq(dcu.clk[lane]) for lane in range(self.lanes)),
+            pair.word.eq(dcu.word),
+            pair.up.eq(dcu.up),
+            clocks.halves[n].eq(pair.half),
+            direction.raw.eq(pair.raw),
+            direction.raw_valid.eq(pair.raw_valid),
+        ]
         return direction, dcu.up

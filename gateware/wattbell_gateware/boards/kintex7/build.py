@@ -58,10 +58,17 @@ def resources(out: Path) -> dict[str, int]:
     """Return the cells that the design takes, by Yosys' mapping, before placement."""
     (out / f"{NAME}.plain.il").write_text(plain_names((out / f"{NAME}.il").read_text()))
     yosys(
-        [f"read_rtlil {NAME}.plain.il", f"hierarchy -top {NAME}", "proc", "flatten",
-         f"synth_xilinx -family xc7 -top {NAME} -noiopad -noclkbuf", "tee -o stat.json stat -json"],
-        out / "yosys.log", out,
-    )  # fmt: skip
+        [
+            f"read_rtlil {NAME}.plain.il",
+            f"hierarchy -top {NAME}",
+            "proc",
+            "flatten",
+            f"synth_xilinx -family xc7 -top {NAME} -noiopad -noclkbuf",
+            "tee -o stat.json stat -json",
+        ],
+        out / "yosys.log",
+        out,
+    )
     text = (out / "stat.json").read_text()
     return counted(json.loads(text[text.index("{") :])["design"]["num_cells_by_type"])
 

@@ -49,10 +49,21 @@ class Kintex7Clocks(Elaboratable):
         feedback, locked, started = Signal(), Signal(), Signal()
         outputs = {"sync": Signal(), "setup": Signal()}
         m.submodules.pll = Instance(
-            "PLLE2_BASE", p_CLKIN1_PERIOD=40.0, p_CLKFBOUT_MULT=40, p_DIVCLK_DIVIDE=1, p_CLKOUT0_DIVIDE=4, p_CLKOUT1_DIVIDE=16,
-            i_CLKIN1=self.board, i_CLKFBIN=feedback, i_RST=0, i_PWRDWN=0,
-            o_CLKFBOUT=feedback, o_CLKOUT0=outputs["sync"], o_CLKOUT1=outputs["setup"], o_LOCKED=locked,
-        )  # fmt: skip
+            "PLLE2_BASE",
+            p_CLKIN1_PERIOD=40.0,
+            p_CLKFBOUT_MULT=40,
+            p_DIVCLK_DIVIDE=1,
+            p_CLKOUT0_DIVIDE=4,
+            p_CLKOUT1_DIVIDE=16,
+            i_CLKIN1=self.board,
+            i_CLKFBIN=feedback,
+            i_RST=0,
+            i_PWRDWN=0,
+            o_CLKFBOUT=feedback,
+            o_CLKOUT0=outputs["sync"],
+            o_CLKOUT1=outputs["setup"],
+            o_LOCKED=locked,
+        )
         sources = {}
         for name, output in outputs.items():
             sources[name] = Signal(name=f"buffered_{name}")

@@ -66,8 +66,7 @@ class QuadReceiver(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         reference, quad_clock, quad_reference, quad_locked = Signal(), Signal(), Signal(), Signal()
-        m.submodules.reference = Instance(
-            "IBUFDS_GTE2", i_I=self._reference.p, i_IB=self._reference.n, i_CEB=0, o_O=reference)  # fmt: skip
+        m.submodules.reference = Instance("IBUFDS_GTE2", i_I=self._reference.p, i_IB=self._reference.n, i_CEB=0, o_O=reference)
         # Nothing may be reset within 500 ns of configuration (UG476).
         wait = round(self._clock_hz * 1e-6)
         started = Signal(range(wait + 1))
@@ -78,11 +77,26 @@ class QuadReceiver(wiring.Component):
         m.submodules.quad = Instance(
             "GTXE2_COMMON",
             # 100 MHz x 80 = 8.0 GHz, the lower oscillator
-            p_QPLL_CFG=0x06801C1, p_QPLL_FBDIV=0b0100100000, p_QPLL_FBDIV_RATIO=1, p_QPLL_REFCLK_DIV=1,
-            i_GTREFCLK0=reference, i_QPLLREFCLKSEL=0b001, i_QPLLLOCKDETCLK=ClockSignal("sync"), i_QPLLLOCKEN=1, i_QPLLPD=0,
-            i_QPLLRESET=pll_reset, i_QPLLOUTRESET=0, i_BGBYPASSB=1, i_BGMONITORENB=1, i_BGPDB=1, i_BGRCALOVRD=0b11111, i_RCALENB=1,
-            o_QPLLOUTCLK=quad_clock, o_QPLLOUTREFCLK=quad_reference, o_QPLLLOCK=quad_locked,
-        )  # fmt: skip
+            p_QPLL_CFG=0x06801C1,
+            p_QPLL_FBDIV=0b0100100000,
+            p_QPLL_FBDIV_RATIO=1,
+            p_QPLL_REFCLK_DIV=1,
+            i_GTREFCLK0=reference,
+            i_QPLLREFCLKSEL=0b001,
+            i_QPLLLOCKDETCLK=ClockSignal("sync"),
+            i_QPLLLOCKEN=1,
+            i_QPLLPD=0,
+            i_QPLLRESET=pll_reset,
+            i_QPLLOUTRESET=0,
+            i_BGBYPASSB=1,
+            i_BGMONITORENB=1,
+            i_BGPDB=1,
+            i_BGRCALOVRD=0b11111,
+            i_RCALENB=1,
+            o_QPLLOUTCLK=quad_clock,
+            o_QPLLOUTREFCLK=quad_reference,
+            o_QPLLLOCK=quad_locked,
+        )
         recovered = Signal(LANES)
         m.submodules.buffer = Instance("BUFG", i_I=recovered[0], o_O=self.clk)
         for n, pins in enumerate(self._pins):
@@ -98,9 +112,12 @@ class QuadReceiver(wiring.Component):
         at_8 = self.rate == 2
         in_reset = reset.cdr_reset | change.busy
         m.d.comb += [
-            change.rate.eq(self.rate), reset.los.eq(idle), reset.rate.eq(self.rate), reset.lol.eq(~done | change.busy),
+            change.rate.eq(self.rate),
+            reset.los.eq(idle),
+            reset.rate.eq(self.rate),
+            reset.lol.eq(~done | change.busy),
             self.up[n].eq(reset.up),
-        ]  # fmt: skip
+        ]
         with m.If(at_8):
             m.d.comb += self.word[n].eq(low)
         with m.Else():

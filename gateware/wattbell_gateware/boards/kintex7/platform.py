@@ -45,28 +45,37 @@ class Kintex7TapPlatform(XilinxPlatform):
         Resource("gtx_reference", 1, DiffPairs("D6", "D5", dir="i"), Clock(GTX_REFERENCE_HZ)),
         Resource("sideband", 0, Subsignal("perst_n", Pins("R26", dir="i")), Subsignal("clkreq_n", Pins("P26", dir="i")), _IO),
         Resource(
-            "adc", 0,
-            Subsignal("cnv", Pins("T24", dir="o")), Subsignal("sck", Pins("T25", dir="o")),
-            Subsignal("sdo_v", Pins("U24", dir="i")), Subsignal("sdo_i", Pins("U25", dir="i")),
+            "adc",
+            0,
+            Subsignal("cnv", Pins("T24", dir="o")),
+            Subsignal("sck", Pins("T25", dir="o")),
+            Subsignal("sdo_v", Pins("U24", dir="i")),
+            Subsignal("sdo_i", Pins("U25", dir="i")),
             _FAST,
         ),
         Resource(
-            "ulpi", 0,
+            "ulpi",
+            0,
             Subsignal("data", Pins("M24 L24 J24 J25 K25 K26 J26 H26", dir="io")),
             Subsignal("clk", Pins("P23", dir="i"), Clock(ULPI_CLOCK_HZ)),
-            Subsignal("dir", Pins("N26", dir="i")), Subsignal("nxt", Pins("M26", dir="i")),
-            Subsignal("stp", Pins("M25", dir="o")), Subsignal("rst", PinsN("L25", dir="o")),
+            Subsignal("dir", Pins("N26", dir="i")),
+            Subsignal("nxt", Pins("M26", dir="i")),
+            Subsignal("stp", Pins("M25", dir="o")),
+            Subsignal("rst", PinsN("L25", dir="o")),
             _FAST,
         ),
         Resource(
-            "controller", 0,
-            Subsignal("cs", PinsN("T22", dir="i")), Subsignal("sck", Pins("T23", dir="i")),
-            Subsignal("copi", Pins("T20", dir="i")), Subsignal("cipo", Pins("R20", dir="o")),
+            "controller",
+            0,
+            Subsignal("cs", PinsN("T22", dir="i")),
+            Subsignal("sck", Pins("T23", dir="i")),
+            Subsignal("copi", Pins("T20", dir="i")),
+            Subsignal("cipo", Pins("R20", dir="o")),
             Subsignal("irq", PinsN("R25", dir="o")),
             _IO,
         ),
         *(Resource("led", n, PinsN(pin, dir="o"), _IO) for n, pin in enumerate(("P24", "N24", "M21", "M22"))),
-    ]  # fmt: skip
+    ]
     connectors = []
 
     @property

@@ -54,7 +54,7 @@ class RateChange(wiring.Component):
             self.addr.eq(Array(Const(a, 9) for a, _, _ in REGISTERS)[at]),
             mask.eq(Array(Const(b, 16) for _, b, _ in REGISTERS)[at]),
             wanted.eq(Array(Const(v, 16) for _, _, values in REGISTERS for v in (*values, values[-1]))[Cat(target, at)]),
-        ]  # fmt: skip
+        ]
         m.d.sync += [self.en.eq(0), self.we.eq(0)]
         with m.FSM(init="begin"):
             with m.State("idle"):

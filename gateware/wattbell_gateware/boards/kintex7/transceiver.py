@@ -30,8 +30,14 @@ class GtxTransceiver:
 
     def direction(self) -> Direction:
         """Return the direction behind a :class:`.words.WordGear`."""
-        return self._make(self.lanes, SYMBOLS, ticks_per_clock=KINTEX7.ticks_per_clock, late_ticks=LATE_TICKS,
-                          late_blocks_ticks=LATE_BLOCKS_TICKS, blocks=True)  # fmt: skip
+        return self._make(
+            self.lanes,
+            SYMBOLS,
+            ticks_per_clock=KINTEX7.ticks_per_clock,
+            late_ticks=LATE_TICKS,
+            late_blocks_ticks=LATE_BLOCKS_TICKS,
+            blocks=True,
+        )
 
     def receive(self, m: Module, platform, clocks, n: int, rate):
         """Add quad `n`, its gearbox and its direction."""
@@ -43,9 +49,14 @@ class GtxTransceiver:
         m.submodules[f"words{n}"] = words = own(WordGear())
         m.submodules[f"direction{n}"] = direction = own(self.direction())
         m.d.comb += [
-            quad.rate.eq(rate), clocks.links[n].eq(quad.clk),
-            words.word.eq(quad.word), words.up.eq(quad.up), words.rate.eq(rate),
-            direction.raw.eq(words.raw), direction.raw_valid.eq(words.raw_valid),
-            direction.raw8.eq(words.raw8), direction.raw8_valid.eq(words.raw8_valid),
-        ]  # fmt: skip
+            quad.rate.eq(rate),
+            clocks.links[n].eq(quad.clk),
+            words.word.eq(quad.word),
+            words.up.eq(quad.up),
+            words.rate.eq(rate),
+            direction.raw.eq(words.raw),
+            direction.raw_valid.eq(words.raw_valid),
+            direction.raw8.eq(words.raw8),
+            direction.raw8_valid.eq(words.raw8_valid),
+        ]
         return direction, quad.up

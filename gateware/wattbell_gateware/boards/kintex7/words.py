@@ -36,11 +36,17 @@ class WordGear(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "word": In(data.ArrayLayout(32, LANES)), "up": In(LANES), "rate": In(2),
-            "raw": Out(data.ArrayLayout(10 * SYMBOLS, LANES)), "raw_valid": Out(1),
-            "raw8": Out(data.ArrayLayout(32, LANES)), "raw8_valid": Out(1),
-        })  # fmt: skip
+        super().__init__(
+            {
+                "word": In(data.ArrayLayout(32, LANES)),
+                "up": In(LANES),
+                "rate": In(2),
+                "raw": Out(data.ArrayLayout(10 * SYMBOLS, LANES)),
+                "raw_valid": Out(1),
+                "raw8": Out(data.ArrayLayout(32, LANES)),
+                "raw8_valid": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -48,9 +54,11 @@ class WordGear(wiring.Component):
         m.submodules.up = FFSynchronizer(self.up[0], up, o_domain="link")
         m.submodules.rate = FFSynchronizer(self.rate, rate, o_domain="link")
         m.d.link += [
-            second.eq(~second), self.raw_valid.eq(up & (rate != 2) & second), self.raw8_valid.eq(up & (rate == 2)),
+            second.eq(~second),
+            self.raw_valid.eq(up & (rate != 2) & second),
+            self.raw8_valid.eq(up & (rate == 2)),
             self.raw8.eq(self.word),
-        ]  # fmt: skip
+        ]
         for n in range(LANES):
             before = Signal(20, name=f"before{n}")
             m.d.link += [before.eq(self.word[n][:20]), self.raw[n].eq(Cat(before, self.word[n][:20]))]

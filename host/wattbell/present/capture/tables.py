@@ -83,10 +83,19 @@ def workloads(phases: Phases, looks: Looks, origin: str) -> Table:
             ]
         )
     columns = (
-        _PHASE, text_column("load", leaves=2), Column("commands", page_only=True), Column("data", page_only=True), Column("QD", leaves=4),
-        Column("MB/s", leaves=9), Column("IOPS", leaves=7), Column("mean", leaves=8), Column("p50", leaves=3), Column("p99", leaves=6),
-        Column("p99.9", leaves=1), Column("max", leaves=5),
-    )  # fmt: skip
+        _PHASE,
+        text_column("load", leaves=2),
+        Column("commands", page_only=True),
+        Column("data", page_only=True),
+        Column("QD", leaves=4),
+        Column("MB/s", leaves=9),
+        Column("IOPS", leaves=7),
+        Column("mean", leaves=8),
+        Column("p50", leaves=3),
+        Column("p99", leaves=6),
+        Column("p99.9", leaves=1),
+        Column("max", leaves=5),
+    )
     explained = (
         f"Over the active span: first doorbell to last CQE without gaps of 10 ms and more. Latency from {origin} to CQE. "
         "A dash: the sample is too small for that percentile."
@@ -119,11 +128,18 @@ def power(phases: Phases, looks: Looks) -> Table:
         )
     finest = [Column("max 4 µs", "W", short="4 µs max", leaves=2)] if fine else []
     columns = (
-        _PHASE, Column("mean", "W", short="mean W", leaves=9), Column("active", "W", short="active W", leaves=4), *finest,
-        Column("max 100 µs", "W", short="100 µs max", leaves=6), Column("max 100 ms", "W", short="100 ms max", leaves=3),
-        Column("energy", "J", short="energy J", leaves=7), Column("MB/J", leaves=8), Column("IOPS/W", leaves=2), Column("J/GB", leaves=1),
+        _PHASE,
+        Column("mean", "W", short="mean W", leaves=9),
+        Column("active", "W", short="active W", leaves=4),
+        *finest,
+        Column("max 100 µs", "W", short="100 µs max", leaves=6),
+        Column("max 100 ms", "W", short="100 ms max", leaves=3),
+        Column("energy", "J", short="energy J", leaves=7),
+        Column("MB/J", leaves=8),
+        Column("IOPS/W", leaves=2),
+        Column("J/GB", leaves=1),
         Column("µJ/command", short="µJ/cmd", leaves=5),
-    )  # fmt: skip
+    )
     note = "efficiency over the active span; (14) is k = 2 in the last digits"
     explained = (
         f"The figure in brackets is the expanded uncertainty (k = 2) in the last digits. {COVERS} Bytes per joule (MB/J) are what reviews "
@@ -144,9 +160,13 @@ def bursts(phases: Phases, looks: Looks) -> Table:
         mean = figure(found["mb_per_s_mean_of_bursts"], unit="MB/s")
         rows.append([cell(str(phase["name"]), look=looks.get(i)), str(found["count"]), f"{found['duty']:.0%}", mean, active, whole])
     columns = (
-        _PHASE, Column("bursts", leaves=2), Column("duty", leaves=1), Column("mean of bursts", leaves=5),
-        Column("bytes / active time", leaves=4), Column("idle included", leaves=3),
-    )  # fmt: skip
+        _PHASE,
+        Column("bursts", leaves=2),
+        Column("duty", leaves=1),
+        Column("mean of bursts", leaves=5),
+        Column("bytes / active time", leaves=4),
+        Column("idle included", leaves=3),
+    )
     return Table("Bursts", columns, rows, "two readings of the rate of a duty-cycled load")
 
 
@@ -224,10 +244,15 @@ def idle(found: Mapping[str, Any]) -> Table:
             ]
         )
     columns = (
-        text_column("state"), Column("power", leaves=6), Column("declared maximum", page_only=True),
-        Column("seen for", short="for", leaves=3), Column("reached after", short="after", leaves=2),
-        text_column("link", whole=True, leaves=5), text_column("state known by", leaves=4), text_column("phases", leaves=1),
-    )  # fmt: skip
+        text_column("state"),
+        Column("power", leaves=6),
+        Column("declared maximum", page_only=True),
+        Column("seen for", short="for", leaves=3),
+        Column("reached after", short="after", leaves=2),
+        text_column("link", whole=True, leaves=5),
+        text_column("state known by", leaves=4),
+        text_column("phases", leaves=1),
+    )
     explained = (
         "Steady levels while no command is in flight. What the host did not ask for is not visible on the link; such states are "
         "inferred from the level and say so."
@@ -266,9 +291,13 @@ def declared(found: Mapping[str, Any]) -> Table:
                 ]
             )
     columns = (
-        text_column("state"), text_column("quantity"), Column("declared"), Column("measured"), text_column("verdict", whole=True),
+        text_column("state"),
+        text_column("quantity"),
+        Column("declared"),
+        Column("measured"),
+        text_column("verdict", whole=True),
         text_column("why", leaves=1),
-    )  # fmt: skip
+    )
     explained = (
         "Maximum: of a state asleep its level, else the highest mean of work while the host had asked for this state, over a load or 10 s. "
         "Idle power: over 30 s after 10 s of idle (NVM Express Base 2.1, figure 313). Latencies: the longest. Pass, fail: below or above "
@@ -305,9 +334,14 @@ def states(found: Mapping[str, Any]) -> Table:
             ]
         )
     columns = (
-        text_column("state"), Column("for"), Column("share", leaves=3), Column("probability"), Column("level", leaves=2),
-        Column("times", leaves=4), text_column("known by", leaves=1),
-    )  # fmt: skip
+        text_column("state"),
+        Column("for"),
+        Column("share", leaves=3),
+        Column("probability"),
+        Column("level", leaves=2),
+        Column("times", leaves=4),
+        text_column("known by", leaves=1),
+    )
     explained = (
         "Change points of the rail between commands, with the link's state, what the host asked for, and how long the next command "
         "waited. The share is of all of the capture's time. The probability is that the label is right, weighted by time; where the "
@@ -335,10 +369,18 @@ def wakeups(groups: Sequence[Mapping[str, Any]]) -> Table:
         if not group["class"].startswith(("marker", "admin"))
     ]
     columns = (
-        text_column("from", whole=True), text_column("command"), Column("n", leaves=7), Column("idle ≥", page_only=True),
-        Column("doorbell → CQE", leaves=8), Column("max", leaves=6), Column("extra", leaves=5), Column("to fetch", leaves=4),
-        Column("to data", leaves=3), Column("link exit", short="link", leaves=1), Column("CLKREQ# → CQE", leaves=2),
-    )  # fmt: skip
+        text_column("from", whole=True),
+        text_column("command"),
+        Column("n", leaves=7),
+        Column("idle ≥", page_only=True),
+        Column("doorbell → CQE", leaves=8),
+        Column("max", leaves=6),
+        Column("extra", leaves=5),
+        Column("to fetch", leaves=4),
+        Column("to data", leaves=3),
+        Column("link exit", short="link", leaves=1),
+        Column("CLKREQ# → CQE", leaves=2),
+    )
     explained = (
         "First command after idle. Extra: less the median of the same command in a stream. Link exit: CLKREQ# asserted until L0. "
         "Medians unless marked."
@@ -400,9 +442,15 @@ def alone(found: Alone) -> Table:
             ]
         )
     columns = (
-        text_column("command", whole=True), Column("measured", leaves=7), Column("mean"), Column("median", leaves=6),
-        Column("10 % to 90 %", leaves=4), Column("of one", leaves=5), Column("back after", leaves=2), text_column("not given", leaves=1),
-    )  # fmt: skip
+        text_column("command", whole=True),
+        Column("measured", leaves=7),
+        Column("mean"),
+        Column("median", leaves=6),
+        Column("10 % to 90 %", leaves=4),
+        Column("of one", leaves=5),
+        Column("back after", leaves=2),
+        text_column("not given", leaves=1),
+    )
     explained = (
         f"Commands with nothing else in flight for {1e3 * found.get('quiet_s', 0.0):g} ms before and after: the rail above its baseline "
         "from the doorbell until it is back there. Of one: what a single command is known to. Back after: from the CQE."
@@ -411,9 +459,14 @@ def alone(found: Alone) -> Table:
 
 
 _WAKE_PARTS = {
-    "clkreq": "CLKREQ#", "link": "link", "to_doorbell": "to doorbell", "fetch": "doorbell → fetch", "controller": "fetch → data",
-    "data": "data", "settling": "settling",
-}  # fmt: skip
+    "clkreq": "CLKREQ#",
+    "link": "link",
+    "to_doorbell": "to doorbell",
+    "fetch": "doorbell → fetch",
+    "controller": "fetch → data",
+    "data": "data",
+    "settling": "settling",
+}
 
 
 def transitions(found: Sequence[Transition]) -> Table:
@@ -433,10 +486,16 @@ def transitions(found: Sequence[Transition]) -> Table:
         for one in found
     ]
     columns = (
-        text_column("state", whole=True), text_column("woken by", leaves=3), Column("n", leaves=4), Column("entry", leaves=5),
-        Column("its energy", leaves=7), Column("exit", leaves=6), Column("its energy", leaves=8), Column("break-even"),
+        text_column("state", whole=True),
+        text_column("woken by", leaves=3),
+        Column("n", leaves=4),
+        Column("entry", leaves=5),
+        Column("its energy", leaves=7),
+        Column("exit", leaves=6),
+        Column("its energy", leaves=8),
+        Column("break-even"),
         text_column("remark", leaves=1),
-    )  # fmt: skip
+    )
     explained = (
         "Entry: from when the rail leaves the level of idle until it is at the state's, and what it drew above the state's. Exit: from the "
         "first sign of waking until the rail is at idle, and what it drew above that, less the command's own. Break-even: time asleep "
@@ -482,9 +541,16 @@ def owed(phases: Phases) -> Table:
             ]
         )
     columns = (
-        _PHASE, Column("owed"), Column("of all", leaves=4), Column("back after", leaves=3), Column("MB/J", leaves=6),
-        Column("MB/J with it", leaves=8), Column("J/GB", leaves=5), Column("J/GB with it", leaves=7), text_column("remark", leaves=1),
-    )  # fmt: skip
+        _PHASE,
+        Column("owed"),
+        Column("of all", leaves=4),
+        Column("back after", leaves=3),
+        Column("MB/J", leaves=6),
+        Column("MB/J with it", leaves=8),
+        Column("J/GB", leaves=5),
+        Column("J/GB with it", leaves=7),
+        text_column("remark", leaves=1),
+    )
     explained = (
         "What the drive drew above its baseline after the writes, until it was back there: folding, collection, an emptying buffer. "
         "With it: efficiency with that booked to the writes."
@@ -523,9 +589,13 @@ def truth(found: Mapping[str, Any] | None) -> Table:
             ]
         rows.append([str(row["name"]), *cells, _verdict(row["pass"])])
     columns = (
-        _PHASE, Column("energy, truth", leaves=1), Column("error", leaves=4), Column("mean power, error", leaves=3),
-        Column("limit", leaves=2), text_column(whole=True),
-    )  # fmt: skip
+        _PHASE,
+        Column("energy, truth", leaves=1),
+        Column("error", leaves=4),
+        Column("mean power, error", leaves=3),
+        Column("limit", leaves=2),
+        text_column(whole=True),
+    )
     return Table("Against the model's truth", columns, rows, "limits 0.2 %, 0.1 % + 5 µA, 1 tick")
 
 
@@ -569,10 +639,15 @@ def fio(found: Mapping[str, Any] | None) -> Table:
         for row in section["rows"]
     ]
     columns = (
-        _PHASE, text_column("opcode", whole=True, leaves=6), Column("wire", leaves=5), Column("fio", leaves=4),
-        Column("wire bytes", leaves=2), Column("fio bytes", leaves=1), text_column("equal", whole=True, leaves=7),
+        _PHASE,
+        text_column("opcode", whole=True, leaves=6),
+        Column("wire", leaves=5),
+        Column("fio", leaves=4),
+        Column("wire bytes", leaves=2),
+        Column("fio bytes", leaves=1),
+        text_column("equal", whole=True, leaves=7),
         text_column("latency at QD1", short="latency", whole=True, leaves=3),
-    )  # fmt: skip
+    )
     return Table("Against fio", columns, rows)
 
 
@@ -588,9 +663,14 @@ def fio_account(found: Sequence[Mapping[str, Any]]) -> Table:
         for entry in found
     ]
     columns = (
-        _PHASE, Column("MB/s"), Column("IOPS", leaves=2), Column("mean latency", leaves=4), Column("MB/J"), Column("IOPS/W", leaves=1),
+        _PHASE,
+        Column("MB/s"),
+        Column("IOPS", leaves=2),
+        Column("mean latency", leaves=4),
+        Column("MB/J"),
+        Column("IOPS/W", leaves=1),
         Column("J/GB", leaves=3),
-    )  # fmt: skip
+    )
     return Table("By fio's own account", columns, rows, note="nobody saw the commands: rates are fio's, over the whole phase")
 
 

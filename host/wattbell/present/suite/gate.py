@@ -32,9 +32,15 @@ def gate_table(found: GatedSides) -> Table:
         rows += [[group, *[""] * 7]] if group else []
         rows += [_row(one) for one in members]
     columns = (
-        text_column("figure", whole=True), Column("A"), Column("B"), Column("change", leaves=2), Column("95 % interval"),
-        Column("spread of runs", leaves=1), text_column("verdict", whole=True), text_column("why", leaves=3),
-    )  # fmt: skip
+        text_column("figure", whole=True),
+        Column("A"),
+        Column("B"),
+        Column("change", leaves=2),
+        Column("95 % interval"),
+        Column("spread of runs", leaves=1),
+        text_column("verdict", whole=True),
+        text_column("why", leaves=3),
+    )
     return Table(f"Regressions larger than {100 * found.gate:g} %", columns, rows, note=", ".join(counts(found)))
 
 
@@ -46,9 +52,12 @@ def _row(one: GatedFigure) -> list[Cell | str]:
     return [
         Cell(muted(one.name).spans, inner=bool(one.group)),
         *(cell(NOTHING) if side.value is None else figure(side, factor, unit) for side in (one.a, one.b)),
-        _percent(one.share.value), _interval(one), _spread(one.change.between_runs if one.change else None), toned(word, tone),
+        _percent(one.share.value),
+        _interval(one),
+        _spread(one.change.between_runs if one.change else None),
+        toned(word, tone),
         muted(one.judgement.why),
-    ]  # fmt: skip
+    ]
 
 
 def _percent(share: float | None) -> str:

@@ -16,9 +16,14 @@ from wattbell.text import NOTHING, digits
 def policy_table(drive: DriveCost, trace: IdleTrace, found: Sequence[PolicyOutcome]) -> Table:
     """Return the table: a row a policy."""
     columns = (
-        text_column("policy", whole=True), text_column("idle times", leaves=2), Column("energy a day"), Column("wake-ups a day"),
-        Column("waited a day", leaves=1), Column("asleep", leaves=3), text_column("note", leaves=4),
-    )  # fmt: skip
+        text_column("policy", whole=True),
+        text_column("idle times", leaves=2),
+        Column("energy a day"),
+        Column("wake-ups a day"),
+        Column("waited a day", leaves=1),
+        Column("asleep", leaves=3),
+        text_column("note", leaves=4),
+    )
     n, span = len(trace.idle_s), f"{digits(trace.span_s, 4)} s" if trace.span_s < 3600 else f"{digits(trace.span_s / 3600, 4)} h"
     note = f"{n} idle times over {span}, scaled to a day. Energy of idle times and wake-ups; work is not in it."
     return Table(f"{drive.run.title}: idle policies", columns, [_row(one) for one in found], note=note)
@@ -32,9 +37,14 @@ def _row(one: PolicyOutcome) -> list[Cell | str]:
     by_state = ", ".join(f"{n} from PS{state}" for state, n in sorted(one.wakes.items()))
     waited = figure(one.waited_s, *readable([one.waited_s.known], "s")) if one.waited_s.value else NOTHING
     return [
-        one.policy.name, steps, figure(one.day_j, factor, unit), digits(one.wakes_a_day or 0.0, 4), waited,
-        f"{digits(100 * (one.asleep or 0.0), 3)} %", muted(f"in the trace {by_state}" if by_state else ""),
-    ]  # fmt: skip
+        one.policy.name,
+        steps,
+        figure(one.day_j, factor, unit),
+        digits(one.wakes_a_day or 0.0, 4),
+        waited,
+        f"{digits(100 * (one.asleep or 0.0), 3)} %",
+        muted(f"in the trace {by_state}" if by_state else ""),
+    ]
 
 
 def _step(step: PolicyStep, *, first: bool) -> str:

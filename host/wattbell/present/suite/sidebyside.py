@@ -86,10 +86,15 @@ def side_by_side(title: str, first: str, pair: Against, rows: Sequence[Compared]
     notes = {why: i for i, why in enumerate(dict.fromkeys(row.why for row in rows if row.why), start=1)}
     told = any(row.verdict not in _UNSAID for row in rows)
     columns = [
-        text_column(first), Column(a), Column(b), Column(f"{b} − {a}", leaves=3), Column(f"{b} / {a}", leaves=2),
-        Column("seen from", leaves=1), *([text_column("verdict", whole=True)] if told else []),
+        text_column(first),
+        Column(a),
+        Column(b),
+        Column(f"{b} − {a}", leaves=3),
+        Column(f"{b} / {a}", leaves=2),
+        Column("seen from", leaves=1),
+        *([text_column("verdict", whole=True)] if told else []),
         text_column("note", whole=True, leaves=4 if notes else 0, page_only=not notes),
-    ]  # fmt: skip
+    ]
     made: list[list[Cell | str]] = []
     for group, members in groupby(rows, key=lambda row: row.group):
         made += [[group, *[""] * (len(columns) - 1)]] if group else []

@@ -30,10 +30,15 @@ def pairs_table(title: str, points: Sequence[Point[Known]]) -> Table:
         count = found.get("count")
         rows.append(
             [
-                f"PS{point.x['from_ps']:g}", f"PS{point.x['to_ps']:g}", limit, *(_cell(found.get(name), "s") for name in _TIMES),
-                f"{count.value:g}" if count else NOTHING, _cell(found.get("transition_j"), "J"), judged,
+                f"PS{point.x['from_ps']:g}",
+                f"PS{point.x['to_ps']:g}",
+                limit,
+                *(_cell(found.get(name), "s") for name in _TIMES),
+                f"{count.value:g}" if count else NOTHING,
+                _cell(found.get("transition_j"), "J"),
+                judged,
             ]
-        )  # fmt: skip
+        )
     heads = ("declared", "longest", "p50", "p99.9", "number", "mean energy")
     columns = (text_column("from"), text_column("to"), *(Column(head) for head in heads), text_column("verdict"))
     return Table(title, columns, rows)

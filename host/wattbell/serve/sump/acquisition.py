@@ -37,9 +37,14 @@ class Acquisition(threading.Thread):
     """
 
     def __init__(
-        self, open_rig: Callable[[], Rig], settings: ArmSettings, options: CaptureOptions, done: Callable[[bytes], None],
-        say: Callable[[str], None], over: Callable[[], None],
-    ) -> None:  # fmt: skip
+        self,
+        open_rig: Callable[[], Rig],
+        settings: ArmSettings,
+        options: CaptureOptions,
+        done: Callable[[bytes], None],
+        say: Callable[[str], None],
+        over: Callable[[], None],
+    ) -> None:
         super().__init__(name="wattbell-sump", daemon=True)
         self._open_rig, self._settings, self._options, self._done, self._say = open_rig, settings, options, done, say
         self._over = over

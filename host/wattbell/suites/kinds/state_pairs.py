@@ -88,9 +88,14 @@ def _end(source: Source, phase: Phase) -> int:
 
 def _figures(one: PairFigures, declared: Figure) -> dict[str, Figure]:
     figures = {
-        "count": Figure(float(one.measured), 0.0, "1"), "declared_s": declared, "longest_s": one.longest, "p50_s": one.median,
-        "p999_s": one.p999, "transition_j": one.energy, "by_rail": Figure(float(one.by_rail), 0.0, "1"),
-    }  # fmt: skip
+        "count": Figure(float(one.measured), 0.0, "1"),
+        "declared_s": declared,
+        "longest_s": one.longest,
+        "p50_s": one.median,
+        "p999_s": one.p999,
+        "transition_j": one.energy,
+        "by_rail": Figure(float(one.by_rail), 0.0, "1"),
+    }
     return {name: figure for name, figure in figures.items() if figure.value is not None}
 
 

@@ -141,9 +141,13 @@ class FastLink(Link):
         return np.select([columns == _COM, columns == _SKP, columns == _SILENT], [1, 2, 3]).astype(np.uint8)
 
     def bits(
-        self, *, skew: Sequence[int] | None = None, shift: Sequence[int] | None = None, invert: Sequence[bool] | None = None,
+        self,
+        *,
+        skew: Sequence[int] | None = None,
+        shift: Sequence[int] | None = None,
+        invert: Sequence[bool] | None = None,
         reverse: bool = False,
-    ) -> Wires:  # fmt: skip
+    ) -> Wires:
         late = [10 * (skew[n] if skew else 0) + (shift[n] if shift else 0) for n in range(self.lanes)]
         out = []
         for lane, wire in enumerate(before_the_wires(self.lanes, late)):

@@ -22,9 +22,15 @@ class Block(NamedTuple):
 
 
 def training(
-    kind: str, *, link: int = PAD, lane: int = PAD, n_fts: int = 255, rates: int = 0x0E, control: int = 0,
+    kind: str,
+    *,
+    link: int = PAD,
+    lane: int = PAD,
+    n_fts: int = 255,
+    rates: int = 0x0E,
+    control: int = 0,
     equalisation: Sequence[int] = (0,) * 4,
-) -> Block:  # fmt: skip
+) -> Block:
     """Return a TS1 or TS2."""
     first, name = _TRAINING[kind]
     return Block(kind, (first, link, lane, n_fts, rates, control, *equalisation, *[name] * 6))

@@ -116,9 +116,13 @@ class Link:
         return [[encoders[n].on_the_wire(c[n] or IDLE) for c in self.columns] for n in range(self.lanes)]
 
     def bits(
-        self, *, skew: Sequence[int] | None = None, shift: Sequence[int] | None = None, invert: Sequence[bool] | None = None,
+        self,
+        *,
+        skew: Sequence[int] | None = None,
+        shift: Sequence[int] | None = None,
+        invert: Sequence[bool] | None = None,
         reverse: bool = False,
-    ) -> list[bytearray]:  # fmt: skip
+    ) -> list[bytearray]:
         """One bytearray of 0 and 1 per physical lane.
 
         `skew`: delay of each logical lane in symbol times; `shift`: additional delay in bits (the words of a deserialiser

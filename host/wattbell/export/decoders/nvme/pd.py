@@ -9,8 +9,18 @@ BEFORE, UNKNOWN = 0, 63
 # Value of an unconnected channel. has_channel() says the same, but makes libsigrokdecode 0.5.3 abort at the end in some cases (bug 1671).
 NOT_CONNECTED = 0xFF
 (
-    ANN_COMMAND, ANN_ASSUMED, ANN_UNTIMED, ANN_SUBMIT, ANN_ACCESS, ANN_TRANSFER, ANN_COMPLETE, ANN_LINK, ANN_CLKREQ, ANN_RESET, ANN_WARNING
-) = range(11)  # fmt: skip
+    ANN_COMMAND,
+    ANN_ASSUMED,
+    ANN_UNTIMED,
+    ANN_SUBMIT,
+    ANN_ACCESS,
+    ANN_TRANSFER,
+    ANN_COMPLETE,
+    ANN_LINK,
+    ANN_CLKREQ,
+    ANN_RESET,
+    ANN_WARNING,
+) = range(11)
 # LinkState of docs/wire-format.md
 LINK_STATES = ("unknown", "L0", "L0s", "L1", "L1.1", "L1.2", "Recovery", "Detect")
 
