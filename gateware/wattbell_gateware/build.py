@@ -21,7 +21,9 @@ def main(arguments: list[str] | None = None) -> int:
     which.add_argument("--board", choices=BOARDS, default="ecp5", help="what to build for (default: ecp5)")
     board = which.parse_known_args(arguments)[0].board
     flow = import_module(f".boards.{board}.build", __package__)
-    parser = argparse.ArgumentParser(prog="python -m wattbell_gateware.build", description=flow.__doc__.split("\n")[0], parents=[which])
+    parser = argparse.ArgumentParser(
+        prog="python -m wattbell_gateware.build", description=(flow.__doc__ or "").split("\n")[0], parents=[which]
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "build" / flow.OUT, help=f"folder to build in (default: build/{flow.OUT})")
     parser.add_argument("--docs", action="store_true", help=f"write the table of {flow.DOCS.relative_to(ROOT)}")
     flow.add_options(parser)

@@ -177,6 +177,7 @@ class Tap(Elaboratable):
         return controller
 
     def _soft_core(self, m: Module, platform, instrument) -> Controller:
+        assert self._firmware is not None
         m.submodules.controller = controller = Controller(self._firmware, halved=self._board.instrument.slow)
         power = _buffers(m, platform, "power", load_switch="o", rail_good="i", perst_low="o", clkreq_low="o")
         front, i2c = _buffers(m, platform, "afe", zero="o"), _buffers(m, platform, "i2c", scl="io", sda="io")

@@ -56,7 +56,7 @@ class Core(wiring.Component):
         if platform is not None:
             path = verilog_path()
             platform.add_file(path.name, path.read_text())
-        ports = {}
+        ports: dict[str, object] = {}
         for name, bus in (("iBusWishbone", self.ibus), ("dBusWishbone", self.dbus)):
             ports |= {
                 f"o_{name}_{theirs}": getattr(bus, ours)

@@ -332,7 +332,7 @@ class Engine(wiring.Component):
         ]
         with m.FSM():
             # Whose subroutines are called by others come after them.
-            for each in (
+            for own in (
                 dispatch,
                 control,
                 messages,
@@ -346,12 +346,12 @@ class Engine(wiring.Component):
                 heads,
                 pages,
             ):
-                each.states(m)
+                own.states(m)
             descriptors.states(m, done="COMPLETION_COUNT")
-            for each in (insertion, host_buffer, records, search):
-                each.states(m)
-            for each in (creation, control, tags, host_buffer):
-                each.return_states(m)
+            for called in (insertion, host_buffer, records, search):
+                called.states(m)
+            for returning in (creation, control, tags, host_buffer):
+                returning.return_states(m)
         tlp.take(m, way.begun, settings)
         return m
 

@@ -92,7 +92,8 @@ class _Ages:
     def __init__(self, m: Module, slots: Slots, now: Value, *, aborted: Signal, head: Signal) -> None:
         slot = slots.r
         cqe, cqe_upper, now_upper = Signal(64, name="em_cqe"), Signal(32, name="em_cqe_upper"), Signal(32, name="em_now_upper")
-        self.cqe, self.first, self.values = cqe, [cqe_upper.eq(cqe[32:]), now_upper.eq(now[32:])], {}
+        self.cqe, self.first = cqe, [cqe_upper.eq(cqe[32:]), now_upper.eq(now[32:])]
+        self.values: dict[str, Value] = {}
         m.d.comb += cqe.eq(Mux(aborted, now, slot["cqe"]))
         for name, field in (
             ("doorbell", "doorbell_before"),

@@ -71,7 +71,10 @@ class Deskew(wiring.Component):
         valid = self.lanes.valid
 
         # 1: part of a mark that each symbol can be
-        had_words, seen_words, seen_coms, seen_kinds = Signal(), [], [], []
+        had_words = Signal()
+        seen_words: list[Signal] = []
+        seen_coms: list[Signal] = []
+        seen_kinds: list[Signal] = []
         m.d.sync += had_words.eq(valid)
         for n in range(self._lanes):
             seen = Signal(bits, name=f"seen{n}")

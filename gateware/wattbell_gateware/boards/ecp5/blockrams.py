@@ -84,8 +84,9 @@ def hold(netlist: Mapping, bels: Mapping[str, str]) -> None:
 
 
 def _at(bel: str) -> tuple[int, int, str]:
-    column, row, place = re.fullmatch(r"X(\d+)/Y(\d+)/(\S+)", bel).groups()
-    return int(column), int(row), place
+    found = re.fullmatch(r"X(\d+)/Y(\d+)/(\S+)", bel)
+    assert found, f"{bel} is no place of nextpnr"
+    return int(found[1]), int(found[2]), found[3]
 
 
 class _Search:

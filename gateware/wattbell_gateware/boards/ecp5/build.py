@@ -135,10 +135,10 @@ def elaborate(out: Path, image: list[int] | None) -> None:
     from .board import BOARD
 
     files = prepare(BOARD, firmware=image)
-    (out / f"{NAME}.v").write_text("\n".join(text for name, text in files.items() if name.endswith(".v")))
-    for suffix in ("il", "lpf"):
-        text = files[f"{NAME}.{suffix}"]
-        (out / f"{NAME}.{suffix}").write_text(no_collisions(same_names(plain_names(text))) if suffix == "il" else text)
+    texts = {name: text for name, text in files.items() if isinstance(text, str)}
+    (out / f"{NAME}.v").write_text("\n".join(text for name, text in texts.items() if name.endswith(".v")))
+    (out / f"{NAME}.il").write_text(no_collisions(same_names(plain_names(texts[f"{NAME}.il"]))))
+    (out / f"{NAME}.lpf").write_text(texts[f"{NAME}.lpf"])
     made(out / f"{NAME}.il", *inputs)
 
 

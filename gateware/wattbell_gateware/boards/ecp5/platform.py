@@ -100,4 +100,4 @@ class Ecp5TapPlatform(LatticeECP5Platform):
         ),
         *(Resource("led", n, PinsN(pin, dir="o"), _IO) for n, pin in enumerate(("C6", "D6", "E6", "C7"))),
     ]
-    connectors = []
+    connectors: list[object] = []

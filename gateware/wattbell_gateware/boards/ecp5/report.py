@@ -63,7 +63,7 @@ def clock_names(netlist: dict) -> dict[str, str]:
     for name, net in netlist["modules"][NAME]["netnames"].items():
         if len(net["bits"]) == 1:
             by_bit.setdefault(net["bits"][0], []).append(name)
-    domains = {}
+    domains: dict[str, str] = {}
     for names in by_bit.values():
         for name in names:
             # Names of a domain's clock: DOMAIN_clk by Amaranth, async_ff_clk in its reset's synchroniser, clock_DOMAIN where it

@@ -76,7 +76,7 @@ class Kintex7TapPlatform(XilinxPlatform):
         ),
         *(Resource("led", n, PinsN(pin, dir="o"), _IO) for n, pin in enumerate(("P24", "N24", "M21", "M22"))),
     ]
-    connectors = []
+    connectors: list[object] = []
 
     @property
     def file_templates(self):
