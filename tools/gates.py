@@ -23,12 +23,11 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
-from amaranth.back import rtlil
 from wattbell_gateware.boards.ecp5.build import MAPPING, SCRIPT, no_collisions
 from wattbell_gateware.generate import VARIANTS
 from wattbell_gateware.instrument import Instrument
 from wattbell_gateware.toolchain import ROOT, BuildError, digest, fresh, made, plain_names, sources, timed, versions, yosys
-from wattbell_gateware.verilog import ports_of
+from wattbell_gateware.verilog import rtlil_of
 
 TOP = "instrument_x4_word"
 OUT = ROOT / "build" / "gates"
@@ -73,7 +72,7 @@ def synthesise(out: Path) -> dict[str, int]:
     inputs = (*sources(), *passes, versions(["amaranth", "pyosys"]))
     if not (fresh(target, *inputs) and count.exists()):
         instrument = Instrument(VARIANTS[TOP])
-        text = rtlil.convert(instrument, name=TOP, ports=ports_of(instrument), emit_src=False)
+        text = rtlil_of(instrument, TOP)
         (out / "netlist.il").write_text(no_collisions(plain_names(text)))
         yosys(passes, out / "yosys.log", out)
         made(target, *inputs)

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from amaranth.back import rtlil
-from amaranth.hdl import Elaboratable, Value
+from amaranth.hdl import Elaboratable, Fragment, Value
 from amaranth.lib import wiring
 
 from .toolchain import yosys
@@ -32,6 +32,18 @@ def ports_of(component: Elaboratable) -> list[Value]:
     return ports
 
 
+def rtlil_of(component: Elaboratable, name: str) -> str:
+    """Return RTLIL of a component with a signature, the same in every process.
+
+    Amaranth makes ports of the clocks that a design uses and does not define, in the order of a set. Here their names give the order.
+    """
+    ports = ports_of(component)
+    design = Fragment.get(component, None).prepare(ports, hierarchy=(name,))
+    design.ports[len(ports) :] = sorted(design.ports[len(ports) :], key=lambda port: port[0])
+    text, _names = rtlil.convert_fragment(design, name=name, emit_src=False)
+    return text
+
+
 def convert(component: Elaboratable, name: str) -> str:
     """Return Verilog of `component` as module `name`; its ports are called ``member__submember``.
 
@@ -39,7 +51,7 @@ def convert(component: Elaboratable, name: str) -> str:
     """
     if not isinstance(component.signature, wiring.Signature):
         raise TypeError(f"{component!r} has no signature to make ports of")
-    text = rtlil.convert(component, name=name, ports=ports_of(component), emit_src=False)
+    text = rtlil_of(component, name)
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "design.il"), Path(folder, "design.v")
         source.write_text(text)

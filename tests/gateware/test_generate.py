@@ -34,7 +34,7 @@ def test_unchanged_sources_cost_nothing(tmp_path, monkeypatch):
 def test_a_variant_is_the_same_in_every_process(tmp_path):
     """A set that is iterated over, for instance, has another order in each process."""
     made = []
-    for seed in ("1", "2"):
+    for seed in ("1", "3"):  # of which Python orders the names of the two clocks otherwise
         command = [sys.executable, "-m", "wattbell_gateware.generate", "--out", tmp_path / seed, "--variant", "instrument_x4_word"]
         subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, check=True, stdout=subprocess.DEVNULL)
         made.append((tmp_path / seed / "instrument_x4_word.v").read_text())
