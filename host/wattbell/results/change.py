@@ -106,7 +106,7 @@ class SampledChange:
         distance : from the estimate to the limit
         """
         if distance <= instrument:
-            return "each run knows the figure less well than the change lies from the gate: longer runs may help, more runs do not"
+            return "each run is too uncertain: longer runs may help, more runs do not"
 
         def decides(units: Sequence[Unit]) -> bool:
             return math.hypot(float(stdtrit(_df(units), 1 - level)) * _se(units), instrument) <= distance

@@ -30,7 +30,7 @@ from .sides import DriveSide, sides_of, work_of
 LEVEL = 0.025
 """Chance of a false *fail* in a comparison without regression, and of a false pass."""
 RULE = "guard band: pass by the 95 % interval, fail by a one-sided test at 2.5 % corrected for the number of figures (Holm)"
-CLOSE = "closer to the gate than can be told"
+CLOSE = "too close to the gate"
 
 
 @dataclass(frozen=True)
