@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,6 +73,7 @@ def reached(source: Source, first_tick: int, last_tick: int, edge_u_s: float = 0
         loss = context.loss.between(*stretch.settled)
         lost = loss.under_commands + loss.under_rail
         after_s = source.seconds(stretch.first_tick - begin)
+        begin_u_s = edge_u_s if begin == first_tick else 0.0  # else a completion tells the begin
         out.append(
             Reached(
                 name,
@@ -79,7 +81,7 @@ def reached(source: Source, first_tick: int, last_tick: int, edge_u_s: float = 0
                 LinkState(stretch.link).name.replace("_", ".") if stretch.link is not None else None,
                 reason(stretch, found),
                 source.energy(*_inside(source, stretch, edge_u_s), lost)[1],
-                Figure(after_s, stretch.from_u_s or found.bin_s, "s", lost),
+                Figure(after_s, math.hypot(stretch.from_u_s or found.bin_s, begin_u_s), "s", lost),
                 source.seconds(stretch.ticks),
                 end == int(gaps[-1, 1]) and last_tick - end <= near / source.tick_s and source.seconds(end - stretch.last_tick) <= near,
                 stretch.first_tick,

@@ -37,11 +37,13 @@ class Ended:
     levels: levels that the drive reached, in order
     power: of the last level, in W; absent, with the reason, if the drive did not settle
     due: the state that APST's table leads to, and after how many seconds; None if unknown
+    cut_s: time before the phase's end that the levels leave out
     """
 
     levels: Sequence[Reached]
     power: Figure
     due: tuple[int, float] | None = None
+    cut_s: float = 0.0
 
     @property
     def why(self) -> str:
@@ -59,12 +61,12 @@ def ended(source: Source, phase: Phase) -> Ended:
     length = phase.last_tick - phase.first_tick
     before = min(2 * (phase.edge_u_s + sample_s) / source.seconds(1), length / 2) if phase.edge_u_s else 0.0
     levels = reached(source, phase.first_tick, round(phase.last_tick - before), phase.edge_u_s)
-    due = _due(phase)
+    due, cut_s = _due(phase), source.seconds(before)
     lost = source.loss(phase).under_commands
     if source.rail is None:
-        return Ended(levels, absent(source.no_rail or "no rail", "W", lost), due)
+        return Ended(levels, absent(source.no_rail or "no rail", "W", lost), due, cut_s)
     if not levels or not levels[-1].to_end:
-        return Ended(levels, absent(f"not settled: {STILL_CHANGING}", "W", lost), due)
+        return Ended(levels, absent(f"not settled: {STILL_CHANGING}", "W", lost), due, cut_s)
     last, idle_s = levels[-1], source.seconds(length)
     if due is not None and last.state != due[0] and idle_s < due[1]:
         why = f"not settled: by APST's table PS{due[0]} follows after {si(due[1], 's', 3)}, and the idle time was {si(idle_s, 's', 3)}"
@@ -75,8 +77,8 @@ def ended(source: Source, phase: Phase) -> Ended:
     elif UNSTEADY in last.power.conditions:
         why = f"not settled: {last.name} {last.power.conditions[UNSTEADY]}"
     else:
-        return Ended(levels, last.power, due)
-    return Ended(levels, absent(why, "W", lost), due)
+        return Ended(levels, last.power, due, cut_s)
+    return Ended(levels, absent(why, "W", lost), due, cut_s)
 
 
 def _same(a: Reached, b: Reached) -> bool:

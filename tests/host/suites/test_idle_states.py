@@ -43,6 +43,16 @@ def test_each_level_has_its_power_its_time_and_how_long_it_was_held(builder: Any
     assert settled.value == pytest.approx(0.005, rel=5e-3) and settled.u is not None and settled.u < 2e-5
 
 
+def test_the_time_before_an_uncertain_end_counts(builder: Any, tmp_path: Path) -> None:
+    """The end may be 60 ms off: the power leaves out 120 ms and two samples before it, and the time is as uncertain as the end."""
+    builder.phase(1, 100 * MS, 2100 * MS, "t", kind="idle", edge_u_s=0.06)
+    builder.levels += [(0, 0.6), (300 * MS, 0.005), (2050 * MS, 1.2)]
+    awake, asleep = scored(builder, tmp_path, 2300 * MS).points
+    assert asleep["mean_w"].value == pytest.approx(0.005, rel=5e-3)
+    assert awake["held_s"].value == pytest.approx(0.2, abs=2e-3) and awake["held_s"].u < 3e-3
+    assert abs(asleep["held_s"].value - 1.75) <= asleep["held_s"].u < 0.07
+
+
 @pytest.mark.parametrize(
     ("levels", "why"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from ...analysis.reached import Reached
@@ -46,7 +47,7 @@ class IdleTest(KindOfTest):
             visits: dict[tuple[str, str | None], list[Reached]] = {}
             for level in found.levels:
                 visits.setdefault((level.name, level.link), []).append(level)
-            out.points = [_point(members) for members in visits.values()]
+            out.points = [_point(members, found, phase.edge_u_s) for members in visits.values()]
             for level in found.levels:
                 out.note_unsteady(level.name, level.power)
             out.notes += _of_the_table(phase, found)
@@ -58,11 +59,17 @@ class IdleTest(KindOfTest):
         return []
 
 
-def _point(visits: Sequence[Reached]) -> Point[Figure]:
-    """Return the point of a state: its power, the time until it was first reached, the time it was held in all."""
+def _point(visits: Sequence[Reached], found: Ended, edge_u_s: float) -> Point[Figure]:
+    """Return the point of a state: its power, the time until it was first reached, the time it was held in all.
+
+    edge_u_s: error of the phase's end against the rail, in s. The last state lasted until that end.
+    """
     first = visits[0]
     x = {"state": first.name} | ({"link": first.link} if first.link else {})
-    held = Figure(sum(one.held_s for one in visits), first.after.u, "s")
+    held_s, u_s = sum(one.held_s for one in visits), first.after.u or 0.0
+    if visits[-1] is found.levels[-1] and visits[-1].to_end:
+        held_s, u_s = held_s + found.cut_s, math.hypot(u_s, edge_u_s)
+    held = Figure(held_s, u_s, "s")
     return Point(x, {"mean_w": one_level([one.power for one in visits]), "reached_s": first.after, "held_s": held})
 
 
