@@ -8,23 +8,11 @@ from dataclasses import dataclass, field
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge, Timer
-from wattbell_gateware.layouts import COMMAND, EVENT
+from wattbell_gateware.layouts import COMMAND, EVENT, tlp_beat
 from wattbell_gateware.nvme.layouts import CONFIG, COUNTERS, RAW
 
 from tests.gateware.nvme.link import DOWN, UP, Sent
-
-
-def unpack(layout, value: int) -> dict[str, int]:
-    """Members of a packed struct."""
-    return {name: (value >> f.offset) & ((1 << f.width) - 1) for name, f in layout}
-
-
-def pack(layout, **members) -> int:
-    value = 0
-    for name, f in layout:
-        value |= (int(members.pop(name, 0)) & ((1 << f.width) - 1)) << f.offset
-    assert not members, members
-    return value
+from tests.gateware.packing import pack, unpack
 
 
 @dataclass
@@ -69,18 +57,24 @@ class Bench:
 
     def beats(self, sent: Sent) -> list[int]:
         """Payloads of the beats of a TLP."""
-        lanes = self.width // 32
+        lanes, layout = self.width // 32, tlp_beat(self.width)
         words = [int.from_bytes(sent.raw[i : i + 4], "little") for i in range(0, len(sent.raw), 4)]
         out = []
         for i in range(0, len(words), lanes):
             part = words[i : i + lanes]
-            value = sum(w << 32 * n for n, w in enumerate(part))
-            value |= len(part) << self.width
-            at = self.width + (lanes).bit_length()
             last = i + lanes >= len(words)
-            value |= (i == 0) << at | last << at + 1 | (sent.error and last) << at + 2 | sent.tick << at + 3
-            value |= (sent.lost and i == 0) << at + 67
-            out.append(value)
+            out.append(
+                pack(
+                    layout,
+                    data=sum(w << 32 * n for n, w in enumerate(part)),
+                    dws=len(part),
+                    first=i == 0,
+                    last=last,
+                    error=sent.error and last,
+                    tick=sent.tick,
+                    lost=sent.lost and i == 0,
+                )
+            )
         return out
 
     async def play(self, sent: list[Sent], pins: list[Pin] = (), settle: int = 1 << 25) -> None:

@@ -11,12 +11,16 @@ from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
 from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
+from wattbell_gateware.layouts import tlp_beat
 from wattbell_gateware.tlp import HEADER, TlpKind
+
+from tests.gateware.packing import pack, unpack
 
 WIDTH = int(os.environ["WIDTH"])
 UPSTREAM = bool(int(os.environ["UPSTREAM"]))
 BEATS, HEADERS = int(os.environ["BEATS"]), int(os.environ["HEADERS"])
 LANES = WIDTH // 32
+BEAT = tlp_beat(WIDTH)
 SHORT = 16
 """Double words of the longest memory write with a payload that the tracker needs: doorbells, CQEs, interrupts."""
 
@@ -176,7 +180,7 @@ class Bench:
             if not (willing and valid):
                 continue
             dut.headers__ready.value = 0
-            header = {name: value >> f.offset & (1 << f.width) - 1 for name, f in HEADER}
+            header = unpack(HEADER, value)
             payload = [] if header["kept"] and header["kind"] else None
             if payload is not None:
                 for n in range(header["length"] * header["data"] + header["digest"]):
@@ -193,8 +197,6 @@ class Bench:
     async def play(self, items: list[Item], gap: float) -> list[int]:
         """Play items; return the tick of each item's last first beat."""
         dut, ticks = self.dut, []
-        at_dws = WIDTH
-        at_first = at_dws + LANES.bit_length()
         for item in items:
             for data, dws, first, last, error in item.beats:
                 while self.r.random() < gap:
@@ -203,8 +205,9 @@ class Bench:
                     await RisingEdge(dut.clk)
                 if first:
                     tick = self.now
-                value = data | dws << at_dws | first << at_first | last << at_first + 1 | error << at_first + 2
-                dut.beats__payload.value = value | tick << at_first + 3 | (item.missing and first) << at_first + 67
+                lost = item.missing and first
+                beat = pack(BEAT, data=data, dws=dws, first=first, last=last, error=error, tick=tick, lost=lost)
+                dut.beats__payload.value = beat
                 dut.beats__valid.value = 1
                 self.now += 4
                 await RisingEdge(dut.clk)
