@@ -75,6 +75,8 @@ def verdict_phase(
     requirements: Sequence[str] = ("declared",),
     parameters: Mapping[str, float] | None = None,
     guard: float | None = None,
+    power_log: str | Path | None = None,
+    latency_log: str | Path | None = None,
 ) -> Any:
     """Return a phase that judges the plug's runs, with a measurement for each verdict.
 
@@ -83,12 +85,14 @@ def verdict_phase(
     A measurement that was not measured is UNSET, which fails the phase unless OpenHTF's ``allow_unset_measurements`` is set. Informative
     requirements never fail a phase. All verdicts are in the attachment ``wattbell-verdicts.json``.
 
+    power_log, latency_log : files of the drive's log pages 25h and C3h, read during the only capture.
+
     Raises UsageError for a set or a file of requirements that there is not.
     """
     load_requirements(requirements)
 
     def judged(state: Any, rig: StationPlug) -> None:
-        sheet = judge(rig.runs, requirements, parameters, guard)
+        sheet = judge(rig.runs, requirements, parameters, guard, None, power_log, latency_log)
         test, declared = state.test_api, state.running_phase_state.measurements
         if sheet.warning:
             test.logger.warning(sheet.warning)

@@ -142,14 +142,22 @@ class RequirementCheck:
     def __init__(self, test: pytest.Item, names: Sequence[str], only: str | None) -> None:
         self._test, self._option, self._names, self._only = test, test.config.getoption, names, only
 
-    def __call__(self, *what: StationRun | str | Path, requirements: str | None = None, only: str | None = None) -> VerdictSheet:
+    def __call__(
+        self,
+        *what: StationRun | str | Path,
+        requirements: str | None = None,
+        only: str | None = None,
+        power_log: str | Path | None = None,
+        latency_log: str | Path | None = None,
+    ) -> VerdictSheet:
         """Judge, and return the verdicts if the test goes on.
 
         what : runs of the fixture ``suite``, and paths of captures or results directories.
         requirements : names of sets and files; None for the names in the mark or the option.
         only : the one requirement to judge, such as ``ocp/PCM-1``.
+        power_log, latency_log : files of the drive's log pages 25h and C3h, read during the only capture.
         """
-        sheet = self.verdicts(*what, requirements=requirements, only=only)
+        sheet = self.verdicts(*what, requirements=requirements, only=only, power_log=power_log, latency_log=latency_log)
         for row in sheet.rows:
             self._test.user_properties.append((f"{row.id} {row.scope}".strip(), row.verdict))
         caption = [sheet.warning] if sheet.warning else []
@@ -165,12 +173,19 @@ class RequirementCheck:
             warnings.warn(ConditionalPass(line), stacklevel=2)
         return sheet
 
-    def verdicts(self, *what: StationRun | str | Path, requirements: str | None = None, only: str | None = None) -> VerdictSheet:
+    def verdicts(
+        self,
+        *what: StationRun | str | Path,
+        requirements: str | None = None,
+        only: str | None = None,
+        power_log: str | Path | None = None,
+        latency_log: str | Path | None = None,
+    ) -> VerdictSheet:
         """Judge, and return the verdicts whatever they are."""
         names = self._names if requirements is None else requirement_names(requirements)
         with _one_line():
             numbers = read_parameters(self._option("wattbell_set"), load_requirements(names))
-            return judged(what, names, numbers, None, only or self._only)
+            return judged(what, names, numbers, None, only or self._only, power_log, latency_log)
 
 
 class ConditionalPass(UserWarning):

@@ -27,7 +27,7 @@ from ..present.verdicts import to_json, verdict_line
 from ..requirements.files import load_all
 from ..requirements.judging import DEFAULT_CODES, JudgedRow, Verdicts, exit_code, judge_all, that_count
 from ..requirements.model import RequirementFile
-from ..requirements.subjects import check_parameters, load_subjects
+from ..requirements.subjects import DriveLogFiles, check_parameters, load_subjects
 from ..results import Store, default_path
 from ..suites.drive import Drive, from_profile
 from ..suites.listing import CONFORMANCE
@@ -208,6 +208,8 @@ def judge(
     parameters: Mapping[str, float] | None = None,
     guard: float | None = None,
     only: str | None = None,
+    power_log: str | Path | None = None,
+    latency_log: str | Path | None = None,
 ) -> VerdictSheet:
     """Return the verdicts on runs and captures.
 
@@ -216,13 +218,15 @@ def judge(
     parameters : numbers that limits use as ``parameter.NAME``.
     guard : width of the guard band in units of U; None for each requirement's own.
     only : the one requirement to judge, such as ``ocp/PCM-1``.
+    power_log, latency_log : files of the drive's log pages 25h and C3h, read during the only capture.
 
-    Raises UsageError for a set, a requirement or a parameter that there is not, and ResultsError for nothing to judge.
+    Raises UsageError for a set, a requirement, a parameter or a log that there is not, and ResultsError for nothing to judge.
     """
     files = load_requirements(requirements, only)
     check_parameters(parameters or {}, files)
     references = [text for one in what for text in (one.references if isinstance(one, StationRun) else [str(one)])]
-    subjects = load_subjects(references, _store, lambda: nullcontext(lambda done, total: None))
+    logs = DriveLogFiles(*(None if path is None else Path(path) for path in (power_log, latency_log)))
+    subjects = load_subjects(references, _store, lambda: nullcontext(lambda done, total: None), logs)
     return VerdictSheet(judge_all(subjects, files, parameters, guard))
 
 

@@ -18,6 +18,7 @@ from wattbell.errors import DriveError, UsageError
 
 from tests.host.adapters.made import ROOT, RULE, requirement, requirement_file
 from tests.host.drive.lab import Lab
+from tests.host.requirements.test_own_meter import Meter, recorded
 
 MS, S = 1_000_000, 1_000_000_000
 SUITE = '[[test]]\nid = "a"\nname = "A"\nkind = "idle"\nconditions = ["test-data"]\ntest_data = "1g"\nidle_s = 0.2\n'
@@ -43,6 +44,22 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     (tmp_path / "suite/manifest.toml").write_text(SUITE)
     monkeypatch.chdir(tmp_path)
     return made
+
+
+def test_the_drives_own_page_is_judged_as_the_command_does(builder: Any, tmp_path: Path) -> None:
+    """A meter that reads 15 % too much fails with its page, and is not measured without."""
+    path, page = recorded(builder).path, tmp_path / "log-25h.bin"
+    page.write_bytes(Meter(gain=1.15).page())
+    mine = judge([path], ["nvme"], power_log=page).row("nvme/POWER-MEASUREMENT")
+    said = CliRunner().invoke(app, ["judge", str(path), "--requirements", "nvme", "--power-log", str(page), "--json"]).stdout
+    (theirs,) = [row for one in json.loads(said)["drives"] for row in one["verdicts"] if row["id"] == "POWER-MEASUREMENT"]
+    assert mine.verdict == theirs["verdict"] == "fail"
+    assert judge([path], ["nvme"]).row("nvme/POWER-MEASUREMENT").verdict == "not measured"
+    page.write_bytes(b"no page")
+    with pytest.raises(UsageError, match="log-25h.bin is not a whole Power Measurement log page"):
+        judge([path], ["nvme"], power_log=page)
+    with pytest.raises(UsageError, match="not a latency monitor log page"):
+        judge([path], ["nvme"], latency_log=page)
 
 
 # -- verdicts --------------------------------------------------------------------------------------------------------
