@@ -92,9 +92,7 @@ def faulty(table: str, **values: object) -> str:
 
 
 def test_an_honest_drive_passes(tmp_path: Path) -> None:
-    found, code = verdicts(tmp_path, "", "first")
-    assert found == dict.fromkeys(POWER + LATENCY, "pass")
-    assert code == 4, "the other rows need more than these seconds"
+    assert verdicts(tmp_path, "", "first")[0] == dict.fromkeys(POWER + LATENCY, "pass")
 
 
 def test_a_gain_beyond_its_claim_and_a_counter_off_by_one_fail(tmp_path: Path) -> None:

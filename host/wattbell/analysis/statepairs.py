@@ -284,6 +284,8 @@ def _measured(context: Context, host: _Host, pair: Pair, ticks: tuple[int, int, 
     arrived = _arrival(later, now, max(SHARE * step_w, now.tolerance_w(width)), width)
     if arrived is None:
         return "the rail did not come to rest behind the request"
+    if not np.isfinite(later.power_w[later.within(rest, arrived)]).all():
+        return "samples are missing before the rail came to rest: it may have done so earlier"
     arrived = max(arrived, float(rest))
     group_s = width * rail.interval_s
     u_s = math.hypot(group_s, 2 * rail.interval_s, context.model.alignment_u_s, context.model.interval_u(taken_s))

@@ -29,7 +29,7 @@ SPECIFIC = """00 Completion Queue Invalid|01 Invalid Queue Identifier|02 Invalid
 05 Asynchronous Event Request Limit Exceeded|08 Invalid Interrupt Vector|09 Invalid Log Page|0a Invalid Format
 0c Invalid Queue Deletion|0d Feature Identifier Not Saveable|15 Namespace Insufficient Capacity|16 Namespace Identifier Unavailable
 18 Namespace Already Attached|1a Namespace Not Attached|1b Thin Provisioning Not Supported|1c Controller List Invalid
-1d Device Self-test In Progress|80 Conflicting Attributes|b8 Zoned Boundary Error
+1d Device Self-test In Progress|3e Invalid Power Limit|80 Conflicting Attributes|b8 Zoned Boundary Error
 b9 Zone Is Full
 ba Zone Is Read Only|bb Zone Is Offline|bc Zone Invalid Write|bd Too Many Active Zones|be Too Many Open Zones
 bf Invalid Zone State Transition"""
