@@ -21,6 +21,8 @@ from wattbell.cli.app import app
 from wattbell.errors import WattbellError
 from wattbell.results.gate import holm
 
+from tests.columns import print_wide
+
 OLD, NEW = "NHF034C", "NHF040C"
 _count = itertools.count()
 
@@ -29,7 +31,7 @@ _count = itertools.count()
 def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder and a store of the test's own."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("COLUMNS", "200")
+    print_wide(monkeypatch)
     monkeypatch.delenv("WATTBELL_STORE", raising=False)
     monkeypatch.chdir(tmp_path)
 

@@ -19,6 +19,7 @@ from wattbell.results.load import read_run
 from wattbell.wire.decode import Gap
 from wattbell_spec.wire import BlockContent
 
+from tests.columns import print_wide
 from tests.host.conftest import MS, Builder
 
 BASE_W, BASE_S = 0.6, 1e-4
@@ -37,7 +38,7 @@ STATES = [
 
 @pytest.fixture(autouse=True)
 def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
+    print_wide(monkeypatch)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
 
