@@ -135,7 +135,7 @@ def test_every_file_of_a_folder_that_registers_is_found() -> None:
     assert list(METERS) == ["file", "powersensor3", "ppk2", "quarch", "rig", "scpi"]
     assert {"csv", "jls", "otii", "ppk2", "ppk2-session", "quarch", "sigrok"} <= set(FORMATS) and len(FORMATS) == 10
     assert set(EXPORTS) == {"csv", "parquet", "jls", "sr", "perfetto", "vcd"}
-    assert "burst" in KINDS and len(KINDS) == 14
+    assert "burst" in KINDS and len(KINDS) == 15
 
 
 def test_a_file_is_of_one_format_besides_the_general_ones(tmp_path: Path) -> None:
