@@ -329,10 +329,13 @@ def page(folder: Path, tree: str) -> str:
         f"Machine: {os.cpu_count()} cores, {_memory_gb():.0f} GB of memory, {platform.system()}, Python {platform.python_version()}.",
         *([f"**Not run on this commit: {', '.join(missing)}.**"] if missing else []),
         "",
-        "*Tried*: number of tries. *Lost*: tries after which a record that was sent, or a file, was missing. *Flagged*: those of them",
-        "in which `meta.json` says so, the analysis has a warning, and every figure over the time of the missing record is marked",
-        "(`lost`); for a process that fails, that it ends with an error that says what happened. *Not flagged*: tries with anything",
-        "missing, changed or invented without a mark; a mark where nothing can be missing counts here, too.",
+        "| column | meaning |",
+        "|---|---|",
+        "| tried | number of tries |",
+        "| lost | tries after which a sent record or a file was missing |",
+        "| flagged | lost tries with a note in `meta.json`, a warning of the analysis, and a mark (`lost`) on every figure over the "
+        "missing time; for a process that fails, with an error that says what happened |",
+        "| not flagged | tries with anything missing, changed or invented without a mark, or with a mark where nothing can be missing |",
         "",
     ]
     for part, title in (("trials", "## The line between rig and recorder"), ("matrix", "## Recorder, host and files")):
@@ -378,11 +381,11 @@ def page(folder: Path, tree: str) -> str:
 
 _PROSE = {
     "trials": "Each try is a rig's stream of commands, samples, events and phases, generated from one seed, with one fault between\n"
-    "rig and recorder (tests/faults). CI runs the first 1 000 of them (`make soak SOAK=--short`).",
+    "rig and recorder (tests/faults). CI runs the first 1 000 tries (`make soak SOAK=--short`).",
     "matrix": "The process that is killed, stopped or starved is the real `wattbell record` behind a pty. A power cut is a copy of the\n"
     "disk below a mounted file system; six copies are one try.",
-    "attacks": "The tests that [threats.md](threats.md) names, and those of tests/faults; CI runs them as well. *Left out*: the test\n"
-    "needs something that this machine has not.",
+    "attacks": "The tests that [threats.md](threats.md) names, and all tests in tests/faults. CI runs them as well, but for tests/slow.\n"
+    "*Left out*: the machine lacks something that the test needs.",
 }
 
 
