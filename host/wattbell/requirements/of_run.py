@@ -36,7 +36,7 @@ def subject(run: Run) -> Subject:
         source=run.source or run.id,
         model=str(run.drive.get("model") or run.drive_name),
         serial=str(run.drive.get("serial") or ""),
-        firmware=str(run.drive.get("firmware") or ""),
+        firmware=run.firmware,
         origin=run.origin,
         states=power_states(run),
         observe=lambda requirement: _BY_MEASURAND[requirement.measurand](run, requirement),

@@ -1,4 +1,4 @@
-"""Judge whether a drive became worse by more than a gate: side A before a change of its firmware, side B behind it.
+"""Judge whether a drive became worse by more than a gate: side A before a change of its firmware, side B after it.
 
 Each figure is judged by its change (:mod:`.change`), with a guard band on both sides of the gate (:mod:`..measure.judge`):
 
@@ -119,20 +119,15 @@ _ADVICE = "Leave the others out."
 def _by_firmware(runs: Sequence[Run]) -> list[list[Run]]:
     found: dict[str, list[Run]] = {}
     for run in runs:
-        found.setdefault(firmware_of(run), []).append(run)
+        found.setdefault(run.firmware, []).append(run)
     if "" in found:
         raise ResultsError(f"{_named(found[''][0])} does not say its firmware revision. Put --with before the runs of the second side.")
     if len(found) == 2:
         return list(found.values())
-    text = f"All runs have firmware {runs[0].drive.get('firmware')}" if len(found) == 1 else f"The runs have {len(found)} revisions of "
+    text = f"All runs have firmware {runs[0].firmware}" if len(found) == 1 else f"The runs have {len(found)} revisions of "
     text += "" if len(found) == 1 else f"firmware ({', '.join(found)})"
     advice = "Put --with before the runs of the second side" if len(found) == 1 else "Give the runs of two"
     raise ResultsError(f"{text}, and --gate compares two. {advice}.")
-
-
-def firmware_of(run: Run) -> str:
-    """The drive's firmware revision; empty if the run does not say."""
-    return str(run.drive.get("firmware") or "").strip()
 
 
 def sample_of(run: Run) -> str:

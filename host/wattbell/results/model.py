@@ -132,6 +132,11 @@ class Run:
         return found if isinstance(found, Mapping) else {}
 
     @property
+    def firmware(self) -> str:
+        """Revision of the drive's firmware; empty if unknown."""
+        return str(self.drive.get("firmware") or "").strip()
+
+    @property
     def profile(self) -> str | None:
         """Profile of a modelled drive; None for a real one."""
         found = self.drive.get("profile")

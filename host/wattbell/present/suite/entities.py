@@ -58,16 +58,16 @@ def named(runs: Sequence[Run]) -> list[tuple[str, str]]:
     for i, run in enumerate(runs):
         key = drive_key(run)
         of_drive = [r for r in runs if drive_key(r) == key]
-        earlier = sum(r.suite == run.suite and firmware(r) == firmware(run) for r in runs[:i] if drive_key(r) == key)
-        colour = colours.setdefault((key, firmware(run), earlier), colour_of(len(colours)))
+        earlier = sum(r.suite == run.suite and r.firmware == run.firmware for r in runs[:i] if drive_key(r) == key)
+        colour = colours.setdefault((key, run.firmware, earlier), colour_of(len(colours)))
         title = run.drive_name
         if any(r.drive_name == title and drive_key(r) != key for r in runs):
             title += f" {run.drive.get('serial') or run.profile or ''}".rstrip()
-        if firmware(run) and len({firmware(r) for r in of_drive}) > 1:
-            title += f", firmware {firmware(run)}"
+        if run.firmware and len({r.firmware for r in of_drive}) > 1:
+            title += f", firmware {run.firmware}"
         if run.scaled and len({r.scale for r in runs}) > 1:
             title += f" (scaled ×{run.scale:g})"
-        twins = [r for r in of_drive if (r.suite, r.scale, firmware(r)) == (run.suite, run.scale, firmware(run))]
+        twins = [r for r in of_drive if (r.suite, r.scale, r.firmware) == (run.suite, run.scale, run.firmware)]
         if len(twins) > 1:
             dates = [_minute(r) for r in twins]
             date = _minute(run)
@@ -79,11 +79,6 @@ def named(runs: Sequence[Run]) -> list[tuple[str, str]]:
 def _minute(run: Run) -> str:
     """Return when a run began, as UTC; to the minute if it is known to the second."""
     return re.sub(r"(\d\d:\d\d):\d\d(?=Z| )", r"\1", run.started).replace("Z", " UTC")
-
-
-def firmware(run: Run) -> str:
-    """Return the revision of the drive's firmware; empty if unknown."""
-    return str(run.drive.get("firmware") or "").strip()
 
 
 def entities(runs: Sequence[Run]) -> list[Entity]:

@@ -11,7 +11,7 @@ from wattbell.present.chart import readable
 from wattbell.present.table import Cell, Column, Table, Tone, cell, figure, muted, text_column, toned
 from wattbell.requirements.of_gate import scope_of
 from wattbell.results.change import Component
-from wattbell.results.gate import LEVEL, RULE, GatedFigure, GatedSides, firmware_of
+from wattbell.results.gate import LEVEL, RULE, GatedFigure, GatedSides
 from wattbell.results.sides import DriveSide
 from wattbell.text import NOTHING, digits
 
@@ -87,7 +87,7 @@ def sides_told(found: GatedSides) -> list[str]:
 def _side(side: DriveSide, samples: tuple[str, ...]) -> str:
     n = len(side.runs)
     which = f"{len(samples)} samples" if len(samples) > 1 else f"sample {samples[0]}"
-    return f"{side.letter}: {side.first.title}, firmware {firmware_of(side.first) or 'unknown'}, {n} {'run' if n == 1 else 'runs'}, {which}"
+    return f"{side.letter}: {side.first.title}, firmware {side.first.firmware or 'unknown'}, {n} {'run' if n == 1 else 'runs'}, {which}"
 
 
 def spreads_told(found: GatedSides) -> list[str]:
@@ -122,7 +122,7 @@ def gate_json(found: GatedSides, code: int) -> JsonObject:
         "sides": [
             {
                 "side": side.letter,
-                "firmware": firmware_of(side.first),
+                "firmware": side.first.firmware,
                 "samples": list(samples),
                 "runs": [run.source or run.id or run.content_hash[:12] for run in side.runs],
             }

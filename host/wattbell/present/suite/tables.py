@@ -113,7 +113,7 @@ def provenance(runs: Sequence[Run], rests_on: Mapping[str, Mapping[str, Any]]) -
     add("drive model", [run.profile or "" for run in runs])
     add("profile hash", [str(run.drive.get("profile_hash") or "").removeprefix("sha256:")[:16] for run in runs])
     add("serial number", [str(run.drive.get("serial") or "") for run in runs])
-    add("drive firmware", [str(run.drive.get("firmware") or "") for run in runs])
+    add("drive firmware", [run.firmware for run in runs])
     add("started", [run.started for run in runs])
     for part in dict.fromkeys(part for run in runs for part in run.versions):
         add(f"{part.replace('_', ' ')} version", [run.versions.get(part, "") for run in runs])
