@@ -26,6 +26,8 @@ import cocotb_tools.config
 from cocotb_tools.runner import get_runner
 from wattbell_gateware import verilog
 
+from tests.gateware.verilate import find_verilator
+
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "gateware"
 PATHS = (str(ROOT), str(ROOT / "hw"))
@@ -91,9 +93,7 @@ def build(component, name: str, *, wrapper: str | None = None) -> Path:
 
     `wrapper` is Verilog text of a module `name` around the component, which is then called `name`_dut.
     """
-    verilator = shutil.which("verilator", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    if verilator is None:
-        raise SimulationError("no `verilator` beside this python: run tools/setup-verilator.sh")
+    verilator = find_verilator()
     text = _loops(verilog.convert(component, name if wrapper is None else f"{name}_dut")) + (wrapper or "")
     digest = hashlib.sha256(f"{text}{COMPILER}{OPTIMISE}{Path(__file__).read_bytes()}".encode()).hexdigest()[:16]
     folder = BUILD / f"{name}-{digest}"

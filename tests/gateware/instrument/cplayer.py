@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import os
 import shutil
 import struct
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
@@ -17,9 +15,12 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from wattbell_gateware import generate
 from wattbell_gateware.instrument import Instrument, Options
+from wattbell_gateware.layouts import tlp_beat
 from wattbell_gateware.nvme import tracker
 from wattbell_gateware.tlp import TlpMerge
 from wattbell_gateware.verilog import convert
+
+from tests.gateware.verilate import COMPILER, MODEL, find_verilator
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[2] / "build"
@@ -93,17 +94,15 @@ def build(variant: str) -> Path:
         else:
             generate.generate(rtl, [variant])
     sources = [HERE / "top.v", rtl / f"{variant}.v", HERE / "player.cpp"]
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    made_by = repr((MODEL, COMPILER, width, ticks, serial)).encode()
+    digest = hashlib.sha256(b"".join([made_by, *(path.read_bytes() for path in sources)])).hexdigest()[:16]
     folder = BUILD / "gateware" / f"player-{variant}-{digest}"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "player").exists():
-            verilator = shutil.which("verilator", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-            assert verilator, "no `verilator` beside this python: run tools/setup-verilator.sh"
-            beat = width + (3 if width == 128 else 2) + 3 + 64 + 1
             command = [
-                verilator,
+                find_verilator(),
                 "--cc",
                 "--exe",
                 "--build",
@@ -117,23 +116,13 @@ def build(variant: str) -> Path:
                 str(folder / "obj"),
                 "-o",
                 "../player.new",
-                f"+define+BEAT={beat}",
+                f"+define+BEAT={tlp_beat(width).size}",
                 f"+define+INSTRUMENT={variant}",
-                "-O3",
-                "--output-split",
-                "20000",
-                "-Wno-fatal",
-                "-Wno-lint",
-                "-Wno-style",
-                "--x-assign",
-                "fast",
-                "--x-initial",
-                "fast",
-                "--no-assert",
+                *MODEL,
                 "-CFLAGS",
                 f"-DWIDTH={width} -DTICKS={ticks}{' -DSERIAL' if serial else ''}",
                 "-MAKEFLAGS",
-                "OPT_FAST=-O1 OPT_SLOW=-O0" + (" OBJCACHE=ccache" if shutil.which("ccache") else ""),
+                " ".join((*COMPILER, *(["OBJCACHE=ccache"] if shutil.which("ccache") else []))),
                 *(["+define+SERIAL"] if serial else []),
                 *map(str, sources),
             ]

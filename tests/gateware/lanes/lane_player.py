@@ -9,7 +9,6 @@ import os
 import shutil
 import struct
 import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,7 @@ from wattbell_spec.registers import by_name
 
 from tests.gateware.lanes.lanes_top import InstrumentTop, ReceiverTop
 from tests.gateware.phy.transmitter.fast import words
+from tests.gateware.verilate import COMPILER, MODEL, find_verilator
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[2] / "build/gateware"
@@ -95,32 +95,8 @@ class Script:
         return "".join(f"{line}\n" for _, line in sorted(lines, key=lambda entry: entry[0]))
 
 
-_VERILATE = (
-    "--cc",
-    "-O3",
-    "--output-split",
-    "20000",
-    "-Wno-fatal",
-    "-Wno-lint",
-    "-Wno-style",
-    "--x-assign",
-    "fast",
-    "--x-initial",
-    "fast",
-    "--no-assert",
-)
-_OPTIMISE = ("OPT_FAST=-O1", "OPT_SLOW=-O0")
-"""For the C++ compiler: build time matters more than speed."""
-
-
 def _digest(*parts: bytes) -> str:
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
-
-
-def _verilator() -> str:
-    found = shutil.which("verilator", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    assert found, "no `verilator` beside this python: run tools/setup-verilator.sh"
-    return found
 
 
 def _call(*command: str | Path) -> None:
@@ -144,15 +120,15 @@ def _verilog(make: type, name: str) -> str:
 def _model(make: type, name: str) -> Path:
     """Return the folder with V`name`.h and a library of the model, built once per content."""
     text = _verilog(make, name)
-    folder = BUILD / f"lanes-{name}-{_digest(text.encode(), repr((_VERILATE, _OPTIMISE)).encode())}"
+    folder = BUILD / f"lanes-{name}-{_digest(text.encode(), repr((MODEL, COMPILER)).encode())}"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "built").exists():
             (folder / f"{name}.v").write_text(text)
-            _call(_verilator(), *_VERILATE, "--prefix", f"V{name}", "--top-module", name, "-Mdir", folder, folder / f"{name}.v")
+            _call(find_verilator(), "--cc", *MODEL, "--prefix", f"V{name}", "--top-module", name, "-Mdir", folder, folder / f"{name}.v")
             ccache = ["OBJCACHE=ccache"] if shutil.which("ccache") else []
-            _call("make", "-C", folder, "-f", f"V{name}.mk", "-j", "2", *_OPTIMISE, *ccache, f"libV{name}")
+            _call("make", "-C", folder, "-f", f"V{name}.mk", "-j", "2", *COMPILER, *ccache, f"libV{name}")
             for old in folder.glob("*.gch"):
                 old.unlink()
             (folder / "built").touch()
@@ -165,7 +141,7 @@ def build() -> Path:
     models = [_model(ReceiverTop, "receiver"), _model(InstrumentTop, "instrument")]
     target = BUILD / f"lane_player-{_digest(source.read_bytes(), *(m.name.encode() for m in models))}"
     if not target.exists():
-        root = subprocess.run([_verilator(), "--getenv", "VERILATOR_ROOT"], capture_output=True, text=True, check=True).stdout.strip()
+        root = subprocess.run([find_verilator(), "--getenv", "VERILATOR_ROOT"], capture_output=True, text=True, check=True).stdout.strip()
         _call(
             "g++",
             "-std=c++17",
