@@ -197,7 +197,7 @@ false-calls: setup sim controller  ## 100 pairs of equal models: how often does 
 firmware-gate: setup sim controller  ## pairs of firmwares on drive models: whom does `compare --gate` accuse, and what does it find? (an hour; SAMPLES=10; goes on where it ended): docs/regressions.md
 	@$(PY) -m studies.firmware_gate --samples $${SAMPLES:-100} --check $(FIRMWARE_GATE)
 
-soak: setup sim rtl-tests  ## 100 000 faults on the line, every fault of a recorder and its host, attacks, 100 GB, fuzzing (hours; SOAK=--short: ten minutes, in CI): docs/reliability.md
+soak: setup sim rtl-tests  ## 100 000 faults on the line, every fault of a recorder and its host, attacks, 100 GB, fuzzing (hours; SOAK=--short: four minutes, in CI): docs/reliability.md
 	@$(PY) -m tools.soak $(SOAK)
 
 requirements: setup  ## requirements/*.txt: the version of every Python package, and the hash of every file of it (REQUIREMENTS=--upgrade: the newest)

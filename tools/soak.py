@@ -399,7 +399,7 @@ def _memory_gb() -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--short", action="store_true", help="the form of CI, about ten minutes; the page lies beside the results")
+    parser.add_argument("--short", action="store_true", help="the form of CI, about four minutes; the page lies beside the results")
     parser.add_argument("--parts", default=",".join(PARTS), help="which of them, with commas")
     parser.add_argument("--trials", type=int, default=100_000)
     parser.add_argument("--tries", type=int, default=50, help="of each row of the matrix that takes seconds")
