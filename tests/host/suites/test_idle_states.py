@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from wattbell.analysis.reached import reached
 from wattbell.measure.source import Source
 from wattbell.suites.drive import from_profile
 from wattbell.suites.manifest import load_suite
@@ -51,6 +52,17 @@ def test_the_time_before_an_uncertain_end_counts(builder: Any, tmp_path: Path) -
     assert asleep["mean_w"].value == pytest.approx(0.005, rel=5e-3)
     assert awake["held_s"].value == pytest.approx(0.2, abs=2e-3) and awake["held_s"].u < 3e-3
     assert abs(asleep["held_s"].value - 1.75) <= asleep["held_s"].u < 0.07
+
+
+def test_a_begin_that_no_command_tells_is_as_uncertain_as_its_edge(builder: Any) -> None:
+    """Without a command the times count from the edge, else from the completion before the idle time."""
+    builder.levels += [(0, 0.6), (1300 * MS, 0.005)]
+    builder.command(900 * MS, 100 * MS)
+    source = Source(builder.write(end=3 * S))
+    at_edge = reached(source, 1050 * MS, 2900 * MS, 0.06)[1].after
+    behind_command = reached(source, 950 * MS, 2900 * MS, 0.06)[1].after
+    assert at_edge.value == pytest.approx(0.25, abs=2e-3) and at_edge.u == pytest.approx(0.06, rel=0.01)
+    assert behind_command.value == pytest.approx(0.3, abs=2e-3) and behind_command.u < 3e-3
 
 
 @pytest.mark.parametrize(
