@@ -121,7 +121,7 @@ def run(options: argparse.Namespace) -> int:
     guest.check()
     out: Path = options.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
-    for stale in ("trace.wbt", "exit-code", "console.log"):
+    for stale in ("trace.wbt", "truth.json", "truth-commands.csv", "exit-code", "console.log"):
         (out / stale).unlink(missing_ok=True)
     python = Path(sys.executable).parent if sys.prefix != sys.base_prefix else CHECKOUT / ".venv/bin"
     (out / "script").write_text(

@@ -7,7 +7,8 @@
 A job is a fio job file (``*.fio``), an idle phase (``*.idle``: seconds), or a shell script for the guest's busybox with nvme-cli
 (``*.sh``). A folder means its jobs in name order. Phase k runs between two in-band markers (docs/capture.md).
 
-OUT also gets ``phases.json``, one ``fio-<k>.json`` for each job, ``console.txt`` and ``dmesg.txt``. With ``--guest-trace`` it gets
+OUT also gets ``phases.json``, one ``fio-<k>.json`` for each job, ``console.txt`` and ``dmesg.txt``. Our drive leaves its truth in
+``truth.json`` and ``truth-commands.csv``. With ``--guest-trace`` it gets
 the kernel's own NVMe events in ``trace.txt``.
 """
 
@@ -36,6 +37,7 @@ START_S = 120.0
 """Patience in s with a program that starts on a busy machine. A program that ends is noticed at once."""
 QUIET_S = 300.0
 QUIET_HELP = "time without a sign of life after which the guest counts as hung (default %(default)s)"
+KERNEL_WORDS = "console=ttyS0 panic=-1 quiet loglevel=4 mitigations=off nokaslr tsc=reliable no_timer_check random.trust_cpu=on"
 KINDS = {".fio": "fio", ".idle": "idle", ".sh": "script"}
 
 
@@ -110,8 +112,8 @@ def guest_binary() -> Path:
     return Path(found)
 
 
-def qemu_command(stack: Stack, work: Path, drive: list[str], smp: int) -> list[str]:
-    """Return the QEMU command line with the drive's arguments. Always TCG.
+def qemu_command(stack: Stack, work: Path, drive: list[str], smp: int, kernel: Sequence[str] = ()) -> list[str]:
+    """Return the QEMU command line with the drive's arguments; ``kernel``: more words for the kernel. Always TCG.
 
     The kernel's check of its timer is off. On a machine so busy that QEMU does not run for some 10 ms, the check fails and the
     kernel panics.
@@ -140,7 +142,7 @@ def qemu_command(stack: Stack, work: Path, drive: list[str], smp: int) -> list[s
         "-initrd",
         str(stack.initramfs),
         "-append",
-        "console=ttyS0 panic=-1 quiet loglevel=4 mitigations=off nokaslr tsc=reliable no_timer_check random.trust_cpu=on",
+        " ".join([KERNEL_WORDS, *kernel]),
         "-drive",
         f"if=none,id=jobs,format=raw,readonly=on,file={work / 'jobs.tar'}",
         "-device",
@@ -263,6 +265,10 @@ def start_vfio(options: argparse.Namespace, work: Path, out: Path, bus: str = ""
         str(socket),
         "--trace",
         str(out / "trace.wbt"),
+        "--truth",
+        str(out / "truth.json"),
+        "--truth-commands",
+        str(out / "truth-commands.csv"),
         "--store",
     ]
     log = (out / "drive.txt").open("wb")
@@ -312,7 +318,7 @@ def run(options: argparse.Namespace) -> None:
     stack.check()
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
-    left = [out / "exit-codes", out / "phases.json", out / "trace.wbt"]
+    left = [out / name for name in ("exit-codes", "phases.json", "trace.wbt", "truth.json", "truth-commands.csv")]
     for stale in [*out.glob("fio-*"), *out.glob("script-*"), *left]:
         stale.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="wattbell-guest-") as scratch:
@@ -329,7 +335,7 @@ def run(options: argparse.Namespace) -> None:
             else:
                 drive = qemu_drive(options, work, out)
             with (out / "qemu-stderr.txt").open("wb") as errors:
-                command = [*qemu_command(stack, work, drive, options.smp), *options.qemu_arg]
+                command = [*qemu_command(stack, work, drive, options.smp, options.kernel_arg), *options.qemu_arg]
                 process = subprocess.Popen(command, env=stack.environment(), stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
             try:
                 signs = SignsOfLife([work / "console.txt", out / "qemu.log", out / "trace.wbt"], [] if server is None else [server])
@@ -381,6 +387,9 @@ def main() -> int:
     parser.add_argument("--io-log", action="store_true", help="let fio log every I/O (latency, offset): fio-<k>_lat.<job>.log")
     parser.add_argument(
         "--qemu-arg", action="append", default=[], metavar="ARG", help="another word for QEMU's command line (QEMU's drive is bus nvme0)"
+    )
+    parser.add_argument(
+        "--kernel-arg", action="append", default=[], metavar="WORD", help="another word for the kernel, such as nvme.max_host_mem_size_mb=0"
     )
     parser.add_argument("--quiet", type=float, default=QUIET_S, metavar="SECONDS", help=QUIET_HELP)
     options = parser.parse_args()

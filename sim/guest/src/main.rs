@@ -41,6 +41,12 @@ enum Command {
         /// Bus trace to write
         #[arg(long)]
         trace: PathBuf,
+        /// Write the model's truth as JSON when the guest hangs up
+        #[arg(long)]
+        truth: Option<PathBuf>,
+        /// Write every command as the model saw it as CSV
+        #[arg(long)]
+        truth_commands: Option<PathBuf>,
         /// Keep written data and return it (what fio's verify needs)
         #[arg(long)]
         store: bool,
@@ -95,14 +101,15 @@ fn main() -> ExitCode {
         Command::Qemu2bus { log, out, phases, stats } => {
             qemu2bus(&log, &out, phases.as_deref(), stats.as_deref()).map_err(|e| e.to_string())
         }
-        Command::ServeVfio { profile, socket, trace, store, link, seed } => {
+        Command::ServeVfio { profile, socket, trace, truth, truth_commands, store, link, seed } => {
             vfio::clear_stale_socket(&socket);
             let aspm = match link {
                 Link::L0 => Aspm::Off,
                 Link::L1 => Aspm::L1,
                 Link::L1_2 => Aspm::L1_2,
             };
-            vfio::serve(&vfio::Config { profile, socket, trace, store, aspm, seed }).map_err(|e| e.to_string())
+            let config = vfio::Config { profile, socket, trace, truth, truth_commands, store, aspm, seed };
+            vfio::serve(&config).map_err(|e| e.to_string())
         }
     };
     match done {

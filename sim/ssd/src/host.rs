@@ -40,6 +40,12 @@ pub struct LentTraffic {
     pub writes: u64,
     /// Bytes of the writes.
     pub written_bytes: u64,
+    /// Bytes read that the drive had written before, and therefore knew.
+    pub known_bytes: u64,
+    /// The known bytes that came back changed.
+    pub wrong_bytes: u64,
+    /// Accesses to addresses where the host has no memory.
+    pub unreachable: u64,
 }
 
 /// Receiver of the controller's activity at the connector.

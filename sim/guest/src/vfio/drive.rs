@@ -4,9 +4,11 @@ use super::guest::Guest;
 use std::io::Write;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use wattbell_ssd::{Aspm, Controller, Ps, TraceSink, NS};
+use wattbell_ssd::driver::TruthSink;
+use wattbell_ssd::{Aspm, Controller, Ps, NS};
 
-type Sink = TraceSink<Box<dyn Write + Send>>;
+type Output = Box<dyn Write + Send>;
+type Sink = TruthSink<Output, Output>;
 type Model = Controller<Sink>;
 
 /// Longest sleep: how far the trace on disk lags behind an idle drive.
@@ -63,9 +65,9 @@ impl Drive {
             let State { model: Some(model), guest, .. } = &mut *state else { return };
             model.advance(now, guest);
             if flushed.elapsed() > NAP {
-                let sink = model.sink();
-                sink.beat();
-                sink.flush();
+                let trace = model.sink().trace();
+                trace.beat();
+                trace.flush();
                 flushed = Instant::now();
             }
             let due = model
@@ -99,11 +101,11 @@ impl Drive {
         change(&mut self.lock().guest)
     }
 
-    /// Ends the model; returns its sink and its end time.
-    pub fn finish(&self) -> Option<(Sink, Ps)> {
+    /// Ends the model; returns its sink.
+    pub fn finish(&self) -> Option<Sink> {
         let mut state = self.lock();
         let now = self.clock.now_ps();
         let model = state.model.take()?;
-        Some((model.finish(now, &mut state.guest), now))
+        Some(model.finish(now, &mut state.guest))
     }
 }

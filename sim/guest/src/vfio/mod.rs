@@ -11,10 +11,13 @@ mod guest;
 pub use drive::{Clock, Drive};
 
 use backend::Backend;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vfio_user::Server;
 use wattbell_bus::{create_trace, TraceHeader};
+use wattbell_ssd::driver::TruthSink;
 use wattbell_ssd::{Aspm, Controller, Options, Profile, TraceSink};
 
 /// Options of a server.
@@ -26,6 +29,10 @@ pub struct Config {
     pub socket: PathBuf,
     /// Bus trace to write.
     pub trace: PathBuf,
+    /// The model's truth about the run, to be written at its end.
+    pub truth: Option<PathBuf>,
+    /// Every command as the model saw it, to be written as they end.
+    pub truth_commands: Option<PathBuf>,
     /// Keep and return written data.
     pub store: bool,
     /// Link power states: a guest's root complex offers none, so they are set here.
@@ -48,6 +55,17 @@ pub enum Error {
         /// The cause.
         source: wattbell_bus::Error,
     },
+    /// The truth cannot be written.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The trace or the truth could not be written to its end.
+    #[error("{0}")]
+    Output(String),
     /// The socket.
     #[error("socket {path}: {source}")]
     Socket {
@@ -68,8 +86,9 @@ pub fn serve(config: &Config) -> Result<(), Error> {
     let socket_error = |source| Error::Socket { path: config.socket.display().to_string(), source };
     let vectors = u32::from(*profile.limits.io_queues) + 1;
     let writer = create_trace(&config.trace, &header(config, &profile)).map_err(trace_error)?;
+    let commands = config.truth_commands.as_deref().map(create).transpose()?;
     let options = Options { seed: config.seed, store: config.store, msix_outside: true, ..Options::default() };
-    let controller = Controller::new(profile, options, TraceSink::new(writer));
+    let controller = Controller::new(profile, options, TruthSink::new(TraceSink::new(writer), commands));
     let server =
         Server::new(&config.socket, false, backend::irqs(vectors), backend::regions()).map_err(socket_error)?;
     let drive = Arc::new(Drive::start(controller, config.aspm));
@@ -82,9 +101,12 @@ pub fn serve(config: &Config) -> Result<(), Error> {
     if clock.join().is_err() {
         eprintln!("error: the model's thread failed; the trace ends there");
     }
-    let sink = drive.finish();
-    if let Some((sink, end_ps)) = sink {
-        sink.finish(end_ps).map_err(trace_error)?;
+    if let Some(sink) = drive.finish() {
+        let truth = sink.finish(&[]).map_err(Error::Output)?;
+        if let Some(path) = &config.truth {
+            let io_error = |source| Error::Io { path: path.display().to_string(), source };
+            std::fs::write(path, format!("{truth:#}\n")).map_err(io_error)?;
+        }
     }
     // QEMU hanging up without notice is an end like any other: the trace is complete.
     match served {
@@ -94,6 +116,12 @@ pub fn serve(config: &Config) -> Result<(), Error> {
         ) => Ok(()),
         Err(source) => Err(socket_error(source)),
     }
+}
+
+/// A new file, or a reason why there is none.
+fn create(path: &Path) -> Result<Box<dyn Write + Send>, Error> {
+    let file = File::create(path).map_err(|source| Error::Io { path: path.display().to_string(), source })?;
+    Ok(Box::new(BufWriter::new(file)))
 }
 
 fn header(config: &Config, profile: &Profile) -> TraceHeader {

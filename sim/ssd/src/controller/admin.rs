@@ -116,6 +116,9 @@ impl<S: BusSink> Controller<S> {
             feature::POWER_LIMIT => self.set_value(feature, sqe.cdw(13) & 0x3_FFFF, save),
             _ => match self.admin.set_with_data(sqe) {
                 Some(next) => {
+                    if self.admin.hmb.lent() == 0 {
+                        self.lent.forget();
+                    }
                     self.media.flash.lend(self.admin.hmb.lent());
                     next
                 }

@@ -1,11 +1,13 @@
 //! Traffic between the drive and the memory that the host lends it (Host Memory Buffer).
 //!
 //! The traffic delays no look-up, because the profile's times are those of the whole drive. It occupies the link, and so may shift other TLPs.
+//! The data are numbers, and no map entries. They reach host memory; the drive counts those that come back changed.
 
 use super::agenda::Event;
+use super::lending::Asked;
 use super::Controller;
 use crate::flash::Access;
-use crate::host::BusSink;
+use crate::host::{BusSink, Host};
 use crate::pcie::port::Payload;
 use crate::profile::{Ps, LENT_READS};
 use wattbell_bus::split;
@@ -19,9 +21,9 @@ impl<S: BusSink> Controller<S> {
         }
     }
 
-    /// Reads or writes lent memory now. Returns when the root complex answers, if that becomes known. Nothing happens if the host took the
-    /// memory back.
-    pub(super) fn reach_lent(&mut self, access: Access) -> Option<Ps> {
+    /// Reads or writes lent memory now; without `host` the data are left out. Returns when the root complex answers, if that becomes known.
+    /// Nothing happens if the host took the memory back.
+    pub(super) fn reach_lent(&mut self, access: Access, mut host: Option<&mut dyn Host>) -> Option<Ps> {
         let address = self.admin.hmb.address(access.offset)?;
         if !access.write && self.lent.asked.len() >= LENT_READS {
             self.lent.waiting.push_back(access);
@@ -36,19 +38,25 @@ impl<S: BusSink> Controller<S> {
             (traffic.writes, traffic.written_bytes) =
                 (traffic.writes + tlps, traffic.written_bytes + u64::from(access.len));
             port.dma_write(at, address, Payload::LeftOut(access.len));
+            if let Some(host) = &mut host {
+                self.lent.write(address, access.len, *host);
+            }
             return None;
         }
         (traffic.reads, traffic.read_bytes) = (traffic.reads + tlps, traffic.read_bytes + u64::from(access.len));
         let request = port.dma_read(at, address, access.len);
         let answer = request.answer;
-        self.lent.asked.push_back(request);
+        self.lent.asked.push_back(Asked { request, address, len: access.len });
         Some(answer)
     }
 
     /// The root complex answers the oldest read of lent memory. Returns when it answers a read that waited for this.
-    pub(super) fn lent_answered(&mut self) -> Option<Ps> {
-        let request = self.lent.asked.pop_front()?;
+    pub(super) fn lent_answered(&mut self, mut host: Option<&mut dyn Host>) -> Option<Ps> {
+        let Asked { request, address, len } = self.lent.asked.pop_front()?;
         self.pcie.port.answer(self.now, &request, None);
-        self.lent.waiting.pop_front().and_then(|access| self.reach_lent(access))
+        if let Some(host) = &mut host {
+            self.lent.read(address, len, *host);
+        }
+        self.lent.waiting.pop_front().and_then(|access| self.reach_lent(access, host))
     }
 }

@@ -139,7 +139,7 @@ impl<S: BusSink> Controller<S> {
         self.commands.reset().for_each(|command| self.media.flash.free(command.buffered));
         self.waiting_writes.clear();
         self.reads.reset();
-        self.lent.reset();
+        self.lent.forget();
         self.agenda.forget();
         if let Some((end, serial)) = self.admin.reset(self.now) {
             self.agenda.at(end, Event::SelfTested(serial));

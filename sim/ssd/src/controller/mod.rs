@@ -323,12 +323,12 @@ impl<S: BusSink> Controller<S> {
                 self.settle();
             }
             Event::Lent(access) => {
-                if let Some(at) = self.reach_lent(access) {
+                if let Some(at) = self.reach_lent(access, Some(host)) {
                     self.agenda.at(at, Event::LentAnswer);
                 }
             }
             Event::LentAnswer => {
-                if let Some(at) = self.lent_answered() {
+                if let Some(at) = self.lent_answered(Some(host)) {
                     self.agenda.at(at, Event::LentAnswer);
                 }
             }

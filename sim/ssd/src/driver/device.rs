@@ -260,7 +260,8 @@ impl<S: BusSink> Device<S> {
         let list = self.memory.allocate(16 * u64::from(entries));
         for index in 0..entries {
             let (at, count) = (list + 16 * u64::from(index), piece.min(pages - index * piece));
-            let lent = self.memory.allocate_user(u64::from(count + 1) * 4096);
+            let lent = self.memory.allocate_lent(u64::from(count) * 4096);
+            self.memory.allocate_user(4096);
             self.memory.at(at, 8).copy_from_slice(&lent.to_le_bytes());
             self.memory.at(at + 8, 4).copy_from_slice(&count.to_le_bytes());
         }

@@ -15,13 +15,15 @@ pub struct Memory {
     bytes: Vec<u8>,
     next: u64,
     next_user: u64,
+    /// Memory that the host lent the drive, by address.
+    lent: Vec<(u64, Vec<u8>)>,
     /// Queue and start of handlers that have not run.
     pub handlers: VecDeque<(u16, Ps)>,
 }
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { bytes: Vec::new(), next: BASE, next_user: USER, handlers: VecDeque::new() }
+        Self { bytes: Vec::new(), next: BASE, next_user: USER, lent: Vec::new(), handlers: VecDeque::new() }
     }
 }
 
@@ -41,6 +43,21 @@ impl Memory {
         at
     }
 
+    /// Backed, zeroed memory of `len` bytes among the user data, to be lent to the drive.
+    pub fn allocate_lent(&mut self, len: u64) -> u64 {
+        let at = self.allocate_user(len);
+        self.lent.push((at, vec![0; len as usize]));
+        at
+    }
+
+    /// The bytes of lent memory at `address`.
+    fn lent(&mut self, address: u64, len: usize) -> Option<&mut [u8]> {
+        let place = self.lent.partition_point(|(at, _)| *at <= address).checked_sub(1)?;
+        let (at, bytes) = &mut self.lent[place];
+        let from = (address - *at) as usize;
+        bytes.get_mut(from..from + len)
+    }
+
     /// The backed bytes at `address`.
     pub fn at(&mut self, address: u64, len: usize) -> &mut [u8] {
         let from = (address - BASE) as usize;
@@ -55,14 +72,26 @@ impl Memory {
 
 impl Host for Memory {
     fn read(&mut self, address: u64, data: &mut [u8]) -> bool {
-        let Some(range) = self.range(address, data.len()) else { return false };
-        data.copy_from_slice(&self.bytes[range]);
+        let from = match self.range(address, data.len()) {
+            Some(range) => &self.bytes[range],
+            None => match self.lent(address, data.len()) {
+                Some(lent) => lent,
+                None => return false,
+            },
+        };
+        data.copy_from_slice(from);
         true
     }
 
     fn write(&mut self, address: u64, data: &[u8]) -> bool {
-        let Some(range) = self.range(address, data.len()) else { return false };
-        self.bytes[range].copy_from_slice(data);
+        let to = match self.range(address, data.len()) {
+            Some(range) => &mut self.bytes[range],
+            None => match self.lent(address, data.len()) {
+                Some(lent) => lent,
+                None => return false,
+            },
+        };
+        to.copy_from_slice(data);
         true
     }
 

@@ -109,6 +109,11 @@ impl<T: Write, C: Write> TruthSink<T, C> {
         }
     }
 
+    /// The trace, for a sink that is followed as it grows.
+    pub fn trace(&mut self) -> &mut TraceSink<T> {
+        &mut self.trace
+    }
+
     /// A phase begins or ends at `tick`, until when the energy went where `account` says; bounds come in order, before the rail gets there.
     pub fn bound(&mut self, tick: u64, account: Account) {
         self.keep_class();
@@ -241,6 +246,10 @@ impl<T: Write, C: Write> TruthSink<T, C> {
             "host_memory_buffer": {
                 "reads": self.lent.reads, "read_bytes": self.lent.read_bytes,
                 "writes": self.lent.writes, "written_bytes": self.lent.written_bytes,
+            },
+            "host_memory_buffer_data": {
+                "known_bytes": self.lent.known_bytes, "wrong_bytes": self.lent.wrong_bytes,
+                "unreachable": self.lent.unreachable,
             },
             "trace": {"end_ps": end, "energy_j": self.whole.energy as f64 * ENERGY_LSB_J},
         }))

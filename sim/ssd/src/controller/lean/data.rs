@@ -39,7 +39,7 @@ impl<S: BusSink> Drive<'_, S> {
             if at > self.c.now {
                 self.later.push(at, Later::Lent(access));
             } else {
-                let answer = self.c.reach_lent(access);
+                let answer = self.c.reach_lent(access, None);
                 self.expect_lent(answer);
             }
         }

@@ -261,11 +261,11 @@ impl<'a, S: BusSink> Drive<'a, S> {
                     self.settle();
                 }
                 Some((_, Later::Lent(access))) => {
-                    let answer = self.c.reach_lent(access);
+                    let answer = self.c.reach_lent(access, None);
                     self.expect_lent(answer);
                 }
                 Some((_, Later::LentAnswer)) => {
-                    let answer = self.c.lent_answered();
+                    let answer = self.c.lent_answered(None);
                     self.expect_lent(answer);
                 }
                 None => {}
