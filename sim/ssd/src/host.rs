@@ -40,9 +40,9 @@ pub struct LentTraffic {
     pub writes: u64,
     /// Bytes of the writes.
     pub written_bytes: u64,
-    /// Bytes read that the drive had written before, and therefore knew.
+    /// Bytes read whose values the drive knew from its own writes.
     pub known_bytes: u64,
-    /// The known bytes that came back changed.
+    /// Known bytes with another value.
     pub wrong_bytes: u64,
     /// Accesses to addresses where the host has no memory.
     pub unreachable: u64,

@@ -31,8 +31,8 @@ pub struct Lent {
 }
 
 impl Lent {
-    /// Forgets the waiting reads and what the memory held: a controller reset, or the host took its memory back. Outstanding reads are still
-    /// answered.
+    /// Forgets the waiting reads and the memory's contents, at a controller reset or when the host takes the memory back. Outstanding reads are
+    /// still answered.
     pub fn forget(&mut self) {
         self.waiting.clear();
         self.kept.pieces.clear();
@@ -48,7 +48,7 @@ impl Lent {
         }
     }
 
-    /// Reads host memory at `address`, and compares with what the drive wrote there.
+    /// Reads host memory at `address`, and compares the data with the drive's own writes.
     pub fn read(&mut self, address: u64, len: u32, host: &mut dyn Host) {
         let mut data = vec![0; len as usize];
         if !host.read(address, &mut data) {
@@ -61,7 +61,7 @@ impl Lent {
     }
 }
 
-/// The drive's own copy of what it wrote to lent memory, by host address. Each entry holds a number that no earlier write had.
+/// The drive's copy of its writes to lent memory, by host address. Each entry holds a number that no earlier write had.
 #[derive(Default)]
 struct Kept {
     pieces: HashMap<u64, [Option<u8>; PIECE]>,

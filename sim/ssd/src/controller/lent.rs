@@ -1,7 +1,7 @@
 //! Traffic between the drive and the memory that the host lends it (Host Memory Buffer).
 //!
 //! The traffic delays no look-up, because the profile's times are those of the whole drive. It occupies the link, and so may shift other TLPs.
-//! The data are numbers, and no map entries. They reach host memory; the drive counts those that come back changed.
+//! The data are numbers in place of map entries. The numbers reach host memory, and the drive counts changed bytes.
 
 use super::agenda::Event;
 use super::lending::Asked;
