@@ -222,6 +222,7 @@ def test_every_command_beside_that_traffic_is_the_drives(lending: Guest) -> None
     assert lending.wattbell("info", lending.capture)
 
 
+@pytest.mark.long  # another boot
 def test_linux_that_may_lend_nothing_lends_nothing(tmp_path: Path) -> None:
     guest = Guest(tmp_path, "--kernel-arg", "nvme.max_host_mem_size_mb=0")
     assert (guest.dw0("before"), guest.dw0("after"), guest.wire.asked) == (0, 0, [])
