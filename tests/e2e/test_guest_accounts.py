@@ -1,7 +1,7 @@
 """A modelled drive's own power meter, power limit, threshold and latency monitor, asked by real Linux' unmodified nvme-cli: one boot.
 
 The truth is the drive's rail in the bus trace, read here without our decoder, and the model's own list of commands. Offsets, codes and
-numbers of status are written out here from NVM Express Base Specification 2.3 and OCP Datacenter NVMe SSD Specification 2.0.
+numbers of status are written out here from OCP Datacenter NVMe SSD Specification 2.0, and from NVM Express Base Specification 2.3.
 """
 
 from __future__ import annotations
