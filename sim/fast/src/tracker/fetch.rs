@@ -37,7 +37,7 @@ impl Tracker {
         if !aligned || beyond {
             return self.read_nothing(h);
         }
-        self.function = self.function.or(Some(h.requester as u8));
+        self.follow(self.function.or(Some(h.requester as u8)));
         let mut sq = std::mem::take(&mut self.tables.sqs[at]);
         let mut index = offset as u16;
         let mut ahead = sq.tail.map_or(0, |tail| distance(index, tail, size));
@@ -122,6 +122,15 @@ impl Tracker {
         t.slots.pop_front();
         let long = |low: usize| u64::from(s[low]) | u64::from(s[low + 1]) << 32;
         let (opcode, cid, prp1, prp2) = (s[0] as u8, (s[0] >> 16) as u16, long(6), long(8));
+        if let Some(&other) = self.tables.in_flight.get(&(t.qid, cid)) {
+            let epoch = self.epoch;
+            let found = self.slot(other);
+            if before.doorbell.is_none() && found.index == t.index && found.epoch == epoch {
+                // The drive reads the SQE of a command in flight again. Which of both reads it uses is not known.
+                found.command.flags |= flag::GUESS;
+                return self.release(number);
+            }
+        }
         let admin = t.qid == 0;
         let lends =
             admin && opcode == admin::SET_FEATURES && s[10] as u8 == feature::HOST_MEMORY_BUFFER && s[11] & 1 != 0;
@@ -158,7 +167,7 @@ impl Tracker {
         self.tables.in_flight.insert((t.qid, cid), number);
         let no_data =
             admin && matches!(opcode, admin::CREATE_IO_SQ | admin::CREATE_IO_CQ | admin::DOORBELL_BUFFER_CONFIG);
-        let has_data = has_pointer && pointer != 3 && (pointer != 0 || prp1 != 0) && !no_data && !lends;
+        let has_data = has_pointer && pointer != 3 && (pointer != 0 || prp1 != 0) && !no_data;
         if has_data && self.translated && !admin && due.dws.is_none() {
             // Data at translated addresses belongs to nothing here. Without a length, nothing else would show it.
             self.not_followed(number);
@@ -188,11 +197,22 @@ impl Tracker {
         let pages = |bytes: u64| (offset + bytes).div_ceil(page_bytes);
         let (sure, most) = bytes.map_or((1, 1 << 32), |(least, most)| (pages(least), pages(most)));
         let holds = if is_dsm { Holds::Ranges } else { Holds::Data };
-        self.slot(slot).pages_sure = sure;
-        let of = self.slots[usize::from(slot)].id;
-        let entry = PageEntry { key: self.page_key(prp1), holds, start, of, ..PageEntry::default() };
         let (end, longest) =
             bytes.map_or((words, words), |(least, most)| ((offset + least) >> 2, (offset + most) >> 2));
+        // Where the data ends in its last page. Without any data: one double word.
+        let last = if end == u64::from(start) { start } else { ((end - 1) & (words - 1)) as u16 };
+        let whole = (words - 1) as u16;
+        let stored = self.slot(slot);
+        (stored.pages_sure, stored.last) = (sure, last);
+        let of = self.slots[usize::from(slot)].id;
+        let entry = PageEntry {
+            key: self.page_key(prp1),
+            holds,
+            start,
+            of,
+            last: if end > words { whole } else { last },
+            ..PageEntry::default()
+        };
         self.insert_span(entry, start != 0 && end < words, end, longest);
         // Without a known length, blocks may be larger than 4096 bytes.
         let known = self.slot(slot).due.is_some();
@@ -214,6 +234,7 @@ impl Tracker {
             start: if holds == Holds::List { at } else { 0 },
             holds,
             index: if is_dsm { (words as u16 - start) >> 1 } else { 0 },
+            last: if end > words << 1 { whole } else { last },
             doubtful: sure < 2,
             ..entry
         };
@@ -229,6 +250,7 @@ impl Tracker {
         (entry.key, entry.start) = (self.page_key(address), self.page_offset(address));
         loop {
             let end = u64::from(entry.start) + left;
+            entry.last = (end.min(words) - 1) as u16;
             self.insert_span(entry, entry.start != 0 && end < words, end, end);
             self.clocks += load::ENTRY;
             if end <= words {

@@ -289,7 +289,7 @@ impl Tracker {
             return self.bad(h);
         }
         match (h.up, h.kind) {
-            (false, Kind::ConfigRead) => self.messages.ask(h, true),
+            (false, Kind::ConfigRead) => self.config_read(h),
             (false, Kind::ConfigWrite) => self.config_write(h),
             (false, Kind::MemRead) => self.host_read(h),
             (false, Kind::MemWrite) => self.host_write(h),
