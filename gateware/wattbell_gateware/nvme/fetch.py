@@ -88,6 +88,8 @@ class Fetch:
         self._fetch_first = Signal(slots.bits)  # first slot of this read's chain
         self._fetch_last = Signal(slots.bits)
         self._fetch_ahead = Signal(17)  # announced and not yet fetched, before this read
+        self._fetch_window = Signal(17)  # announced and not yet fetched, in the whole queue
+        self._fetch_windowed = Signal()  # where that begins is known
         self._fetch_offset = Signal(22)  # of the read in its queue, in entries
         self._fetch_end = Signal(16)  # place behind it
         self._fetch_place = Signal(3)  # of the read's first chunk of 64 bytes in its SQE
@@ -96,7 +98,6 @@ class Fetch:
         self._fetch_passes = Signal()  # it does not, and whether it is passed over is not known yet
         self._ahead_of_head, self._distance = Signal(18), Signal(18)  # from that one to the tail, and to here; modulo a clock later
         self._fetch_flags = Signal(8)
-        self._told_parts = Signal()  # an event of this capture says that SQEs are read in parts
         self._sqe_beat = Signal(range(8))
         self._sqe_words_left = Signal(11)  # words of this TLP that are not yet consumed
         self._sqe_start = Signal(14)  # payload index of the present SQE
@@ -169,7 +170,7 @@ class Fetch:
     # --- FETCH: a read in a page of SQ ``queues.qid``. NVMe: Command Submission and Completion Mechanism ---------------------
 
     def _read_states(self, m: Module) -> None:
-        """Build FETCH to FETCH_BEGIN: the place of the read in its queue."""
+        """Build FETCH to FETCH_WINDOW: the place of the read in its queue."""
         tlp, report, settings, slots, queues, tags = self.tlp, self.report, self.settings, self.slots, self.queues, self.tags
 
         with m.State(Place.FETCH):  # `shape` and `sq_state` read their entries
@@ -205,6 +206,8 @@ class Fetch:
             index = self._fetch_offset[:16]
             ahead, end = queues.modulo(queues.sq.tail - index), index + self._fetch_left
             m.d.sync += [
+                self._fetch_window.eq(queues.modulo(queues.sq.tail - queues.sq.fetch)),
+                self._fetch_windowed.eq(queues.sq.fetch_known & (slots.unheld == 0)),
                 self._fetch_index.eq(index),
                 self._fetch_ahead.eq(Mux(queues.sq.tail_known, ahead, 0)),
                 self._fetch_end.eq(Mux(end >= queues.size, end - queues.size, end)),
@@ -227,13 +230,18 @@ class Fetch:
                 m.d.comb += report.unmatched.eq(1)
                 m.next = Place.TAG_UNKNOWN
                 with m.If(~beyond):
-                    m.d.sync += self._told_parts.eq(report.wanted)
-                    with m.If(~self._told_parts):
+                    m.d.sync += report.told_parts.eq(report.wanted)
+                    with m.If(~report.told_parts):
                         report.event(m, spec.EventType.GUESSING, arg8=int(spec.GuessReason.SQE_PARTS), arg16=queues.qid)
             with m.Else():
                 with m.If(~settings.function_known):
                     settings.follow(m, tlp.header.requester)
-                m.next = "FETCH_ENTRY"
+                m.next = "FETCH_WINDOW"
+
+        with m.State("FETCH_WINDOW"):  # beyond the tail, or before what was fetched last: read ahead, or again
+            with m.If(self._fetch_early & self._fetch_windowed & (self._fetch_ahead > self._fetch_window)):
+                m.d.sync += self._fetch_ahead.eq(0)
+            m.next = "FETCH_ENTRY"
 
     def _entry_states(self, m: Module) -> None:
         """Build FETCH_ENTRY and FETCH_NEXT: a slot for each SQE of the read."""
@@ -250,7 +258,7 @@ class Fetch:
                 sq.eq(queues.sq),
                 after.eq(queues.after(self._fetch_index)),
             ]
-            with m.If(~early):
+            with m.If(~early | match):
                 m.d.comb += [sq.fetch.eq(after), sq.fetch_known.eq(1)]
             with m.If(queues.sq.tail_known & (self._fetch_left > self._fetch_ahead) & ~self._fetch_early):
                 # A doorbell was missed, or there was none (shadow doorbells).
@@ -396,13 +404,23 @@ class Fetch:
                 with m.If(~self._sqe_lives):
                     m.d.sync += tags.present.left.eq(0)  # its queue was deleted meanwhile
                 m.next = "SQE_NEXT"
+                with m.If(self._sqe_starts & self._sqe_chain):
+                    search.walk(m, "SQE_REREAD")
+
+        # The drive reads the SQE of a command in flight again. Which of both reads it uses is not known.
+        again = (slots.r["index"] == self._sqe_index) & (slots.r["epoch"] == self.report.epoch)
+        with m.State("SQE_REREAD"):
+            m.next = "SQE_NEXT"
+            with m.If(search.goes_on()):
+                search.on(m)
+            with m.Elif(search.found & again):
+                slots.flag(m, search.slot, int(Flag.GUESS))
 
         with m.State("SQE_FOUND"):
             m.next = "SQE_STORE"
             with m.If(search.goes_on()):
                 search.on(m)
-            with m.Elif(search.found & ~self._sqe_rung & (slots.r["index"] == self._sqe_index) & (slots.r["epoch"] == self.report.epoch)):
-                # The drive reads the SQE of a command in flight again. Which of both reads it uses is not known.
+            with m.Elif(search.found & ~self._sqe_rung & again):
                 slots.flag(m, search.slot, int(Flag.GUESS))
                 m.next = "SQE_AGAIN"
             with m.Elif(search.found):

@@ -44,6 +44,10 @@ impl Tracker {
         let shadow = self.shadow && qid != 0;
         // Where no doorbell can have been missed, the drive reads ahead of it, and will read again.
         let ahead_of_tail = sq.tail.is_some() && sq.rung && sq.epoch == self.epoch && !shadow;
+        let window = sq.fetch.zip(sq.tail).map(|(fetch, tail)| distance(fetch, tail, size));
+        if ahead_of_tail && self.unheld == 0 && window.is_some_and(|window| ahead > window) {
+            ahead = 0; // beyond the tail, or before what was fetched last: read ahead, or again
+        }
         if sq.tail.is_some() && left > ahead && !ahead_of_tail {
             // A doorbell was missed, or there was none (shadow doorbells).
             let end = u32::from(index) + left;
@@ -54,8 +58,9 @@ impl Tracker {
         let mut tag = Tag { returns: Holds::Sq, qid, index, place: place as u16, ..Tag::default() };
         while left != 0 {
             let head = sq.commands.front().map(|&slot| (slot, self.slots[usize::from(slot)].index));
+            let matches = head.is_some_and(|(_, first)| first == index);
             let slot = match head {
-                Some((slot, first)) if first == index => {
+                Some((slot, _)) if matches => {
                     sq.commands.pop_front();
                     let s = self.slot(slot);
                     (s.state, s.command.fetch) = (State::Fetching, fetch);
@@ -81,7 +86,7 @@ impl Tracker {
                 }
             };
             tag.slots.extend(slot);
-            let announced = !(ahead_of_tail && ahead == 0);
+            let announced = matches || !(ahead_of_tail && ahead == 0);
             (index, left, ahead) = (after(index, size), left - 1, ahead.saturating_sub(1));
             if announced {
                 sq.fetch = Some(index);
@@ -111,25 +116,35 @@ impl Tracker {
     }
 
     fn sqe(&mut self, s: &[u32; SQE_WORDS], t: &mut Tag) {
-        let Some(&number) = t.slots.front() else { return };
-        let Slot { state, index, command: before, .. } = *self.slot(number);
-        if state != State::Fetching || before.qid != t.qid {
-            return t.slots.clear(); // its queue was deleted meanwhile
-        }
-        if index != t.index {
+        let other = self.tables.in_flight.get(&(t.qid, (s[0] >> 16) as u16)).copied();
+        // The drive reads the SQE of a command in flight again. Which of both reads it uses is not known.
+        let again = other.filter(|&slot| {
+            let found = &self.slots[usize::from(slot)];
+            found.index == t.index && found.epoch == self.epoch
+        });
+        let number = match t.slots.front() {
+            Some(&number) => {
+                let Slot { state, index, command, .. } = self.slots[usize::from(number)];
+                if state != State::Fetching || command.qid != t.qid {
+                    t.slots.clear(); // its queue was deleted meanwhile
+                }
+                Some(number).filter(|_| !t.slots.is_empty() && index == t.index)
+            }
+            None => None,
+        };
+        let Some(number) = number else {
+            if let Some(slot) = again {
+                self.slot(slot).command.flags |= flag::GUESS;
+            }
             return;
-        }
+        };
+        let before = self.slot(number).command;
         t.slots.pop_front();
         let long = |low: usize| u64::from(s[low]) | u64::from(s[low + 1]) << 32;
         let (opcode, cid, prp1, prp2) = (s[0] as u8, (s[0] >> 16) as u16, long(6), long(8));
-        if let Some(&other) = self.tables.in_flight.get(&(t.qid, cid)) {
-            let epoch = self.epoch;
-            let found = self.slot(other);
-            if before.doorbell.is_none() && found.index == t.index && found.epoch == epoch {
-                // The drive reads the SQE of a command in flight again. Which of both reads it uses is not known.
-                found.command.flags |= flag::GUESS;
-                return self.release(number);
-            }
+        if let Some(slot) = again.filter(|_| before.doorbell.is_none()) {
+            self.slot(slot).command.flags |= flag::GUESS;
+            return self.release(number);
         }
         let admin = t.qid == 0;
         let lends =

@@ -139,6 +139,8 @@ pub struct Tracker {
     two_functions: bool,
     /// Whether it was said that the drive reads SQEs in parts.
     sqes_in_parts: bool,
+    /// Whether it was said that the drive takes SQEs without a read.
+    sqes_unread: bool,
     dstrd: u8,
     /// Whether `dstrd` was seen or told, and whether it was said that it was not.
     stride_known: bool,
