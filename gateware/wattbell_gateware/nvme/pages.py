@@ -19,7 +19,7 @@ An entry may then be the last page of a transfer or a pointer to the next list. 
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from wattbell_spec import wire as spec
 
