@@ -19,7 +19,6 @@ from tests.traffic.packets import DOWN, UP
 from tests.traffic.rig import Playing
 from tests.traffic.root import DEVICE
 
-
 _AQA = 0x24
 
 
