@@ -273,6 +273,7 @@ class GuessReason(IntEnum):
     STRIDE = 2  # CAP was never read: doorbell stride taken as 0 or from the host
     SECOND_FUNCTION = 3  # the drive's TLPs of a second function were seen: that function is not followed
     SQE_PARTS = 4  # the drive reads SQEs in parts: the queues that such SQEs create are unknown
+    SQES_UNREAD = 5  # the drive took SQEs without a read, as from a queue in its own memory: their commands have NO_SQE
 
 
 # --- TLP --------------------------------------------------------------------------------------------------------

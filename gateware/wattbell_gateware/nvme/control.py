@@ -158,7 +158,7 @@ class Control:
             self.begin_reset(m, spec.ResetCause.D3HOT, tlp.header.tick, Place.DONE)
 
     def _answer_states(self, m: Module) -> None:
-        """Build HOST_MRD to UNSEEN: reads of CAP, for the doorbell stride, and of CC.
+        """Build HOST_MRD to UNSEEN: reads of CAP, for the doorbell stride, and of CC; resets that were missed.
 
         NVMe: CAP - Controller Capabilities; CC - Controller Configuration.
         """
@@ -203,6 +203,14 @@ class Control:
                 with m.If(~self._asked_cc):
                     m.d.sync += [settings.dstrd.eq(tlp.word[0:4]), self._stride_known.eq(1)]
                 tlp.finish(m)
+
+        with m.State(Place.OVERRUN):
+            m.d.sync += settings.enabled.eq(0)
+            self.begin_reset(m, spec.ResetCause.UNSEEN, tlp.header.tick, "OVERRUN_DONE")
+
+        with m.State("OVERRUN_DONE"):  # a write may go on behind the doorbell
+            tlp.may_finish(m)
+            tlp.finish_word(m)
 
         with m.State("UNSEEN"):
             m.d.sync += settings.enabled.eq(0)

@@ -58,6 +58,8 @@ class DataWay(wiring.Component):
     hit : stage 2: a way holds its page.
     choice : stage 2: that way, one-hot.
     several : stage 2: more than one way holds the page.
+    claimed : stage 2: another way has data there, too.
+    far : stage 2: that way is of data that ends before, if its command's length is known.
     slot_at : stage 3: slot to read in the next clock.
     slot : stage 4: that slot.
     epoch : present epoch of the engine.
@@ -84,7 +86,7 @@ class DataWay(wiring.Component):
         self._ways = ways
         super().__init__({
             "header": In(HEADER), "up": In(1), "foreign": In(1), "begun": In(1), "tag": In(tag), "ways": In(self._entry).array(ways),
-            "hit": In(1), "choice": In(ways), "several": In(1),
+            "hit": In(1), "choice": In(ways), "several": In(1), "claimed": In(1), "far": In(1),
             "slot_at": Out(slot_bits), "slot": In(slot_layout(queue_bits)), "epoch": In(16),
             "done": Out(1), "up_done": Out(1), "end": Out(14), "other": Out(1), "may_be_other": Out(1), "odd": Out(1),
             "see": Out(1), "see_first": Out(1), "see_slot": Out(slot_bits), "see_tick": Out(64),
@@ -113,6 +115,7 @@ class DataWay(wiring.Component):
                 "sure": 1,
                 "foreign": 1,
                 "several": 1,
+                "far": 1,
                 "slot": self._slot_bits,
                 "generation": 16,
                 "length": 11,
@@ -149,6 +152,7 @@ class DataWay(wiring.Component):
             second.sure.eq(of_data & ~self.foreign),
             second.foreign.eq(self.foreign),
             second.several.eq(0),
+            second.far.eq(0),
             *(kept.eq(way) for kept, way in zip(entries, self.ways, strict=True)),
         ]
 
@@ -161,9 +165,10 @@ class DataWay(wiring.Component):
         m.d.sync += [third.eq(second), third.valid.eq(second.valid & ~self.odd)]
         with m.If(second.up):
             m.d.sync += [
-                # The engine flags the command of a doubtful entry.
-                third.sure.eq(self.hit & of_command & ~chosen.doubtful & ~second.foreign),
+                # The engine flags the command of a doubtful entry, and two commands that have the same page.
+                third.sure.eq(self.hit & of_command & ~chosen.doubtful & ~self.claimed & ~second.foreign),
                 third.several.eq(self.several),
+                third.far.eq(self.far),
                 third.slot.eq(chosen.slot),
                 third.generation.eq(chosen.generation),
             ]
@@ -185,7 +190,8 @@ class DataWay(wiring.Component):
         mine = Signal()
         same_life, own_page, left = Signal(), Signal(), Signal(LEFT)
         m.d.sync += left.eq(slot.left)
-        m.d.sync += [same_life.eq(slot.generation == fourth.generation), own_page.eq(~fourth.up | (~left_over & (slot.qid != 0)))]
+        stays = ~(fourth.far & slot.left.checked)
+        m.d.sync += [same_life.eq(slot.generation == fourth.generation), own_page.eq(~fourth.up | (~left_over & stays & (slot.qid != 0)))]
 
         # --- stage 5 ------------------------------------------------------------------------------------------------
         m.d.comb += [

@@ -36,6 +36,8 @@ class Doorbells:
         self._left = Signal(17)
         self._index = Signal(16)
         self._known = Signal()  # where in the queue it begins
+        # From the tail to the oldest announced command, if the tail is known and there is such a command; modulo the queue's size.
+        self._gap, self._waits = Signal(17), Signal()
 
     def states(self, m: Module) -> None:
         tlp, report, slots, queues = self.tlp, self.report, self.slots, self.queues
@@ -43,7 +45,8 @@ class Doorbells:
         # --- NVMe: SQyTDBL, CQyHDBL; Queue Size: head and tail -----------------
         with m.State(Place.DOORBELL):  # `shape`, `sq_state` and `cq_state` read their entries
             tlp.may_finish(m)
-            m.d.comb += [slots.ra.eq(queues.cq_state.r["entry"].head), slots.link.ra.eq(queues.cq_state.r["entry"].head)]
+            head = Mux(self.is_cq, queues.cq_state.r["entry"].head, queues.sq_state.r["entry"].head)
+            m.d.comb += [slots.ra.eq(head), slots.link.ra.eq(head)]
             m.d.sync += [
                 queues.sq.eq(queues.sq_state.r["entry"]),
                 queues.cq.eq(queues.cq_state.r["entry"]),
@@ -68,6 +71,8 @@ class Doorbells:
                 self._left.eq(Mux(known, queues.modulo(value - position), 1)),
                 self._index.eq(Mux(known, position, before)),
                 self._known.eq(known),
+                self._gap.eq(queues.modulo(slots.r["index"] - queues.sq.tail)),
+                self._waits.eq(queues.sq.tail_known & (queues.sq.count != 0)),
                 self.flags.eq(Mux(stale | ~queues.sq.tail_known, int(Flag.GUESS), 0)),
             ]
             m.next = "SQ_TAIL"
@@ -93,6 +98,9 @@ class Doorbells:
                 )
             with m.If((tlp.first >= queues.size) | overtaken):
                 tlp.finish_word(m)  # too great a value the drive will refuse too
+            # A host writes over no entry that the drive has not read. So the drive reads elsewhere: a reset was missed.
+            with m.Elif(self._waits & ~stale & (self._left != 0) & (self._left >= self._gap)):
+                m.next = Place.OVERRUN
             with m.Else():
                 m.next = "SQ_ANNOUNCE"
 

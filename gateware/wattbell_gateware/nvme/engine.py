@@ -303,7 +303,7 @@ class Engine(wiring.Component):
         for each in (control, identify, namespaces, lengths, messages, pages, insertion, completions, interrupts, records, host_buffer):
             each.connect(m)
         wiring.connect(m, wiring.flipped(self.tlps), head_queue.i)
-        self._connect_way(m, way, tlp, report, slots, tags, map_)
+        self._connect_way(m, way, tlp, report, slots, tags, map_, pages)
         order.connect(
             m,
             now=self.now,
@@ -355,7 +355,9 @@ class Engine(wiring.Component):
         tlp.take(m, way.begun, settings)
         return m
 
-    def _connect_way(self, m: Module, way: DataWay, tlp: Present, report: Report, slots: Slots, tags: Tags, map_: PageMap) -> None:
+    def _connect_way(
+        self, m: Module, way: DataWay, tlp: Present, report: Report, slots: Slots, tags: Tags, map_: PageMap, pages: Pages
+    ) -> None:
         """The way of data looks at the TLP in hand, its tag, the page map and a slot."""
         m.d.comb += [
             way.header.eq(tlp.header),
@@ -371,6 +373,8 @@ class Engine(wiring.Component):
             way.hit.eq(map_.hits.any()),
             way.choice.eq(map_.best),
             way.several.eq((map_.hits & (map_.hits - 1)) != 0),
+            way.claimed.eq((map_.covers & ~map_.best).any()),
+            way.far.eq(pages.is_far()),
             *(getattr(way.slot, name).eq(slots.r[name]) for name in ("state", "generation", "epoch", "qid", "left")),
             way.slot.first_known.eq(tables.known(slots.r["first_data"])),
         ]

@@ -55,7 +55,7 @@ class _Fields:
         without = (tables.CREATE_SQ, tables.CREATE_CQ, tables.DOORBELL_BUFFER_CONFIG)
         no_data = admin & ((self.opcode == without[0]) | (self.opcode == without[1]) | (self.opcode == without[2]))
         self.lends = admin & (self.opcode == tables.SET_FEATURES) & (words[10][0:8] == tables.HOST_BUFFER_FID) & words[11][0]
-        self.points = (self.opcode[0:2] != 0) & ~no_data & ~self.lends
+        self.points = (self.opcode[0:2] != 0) & ~no_data
 
 
 class Fetch:
@@ -88,6 +88,8 @@ class Fetch:
         self._fetch_first = Signal(slots.bits)  # first slot of this read's chain
         self._fetch_last = Signal(slots.bits)
         self._fetch_ahead = Signal(17)  # announced and not yet fetched, before this read
+        self._fetch_window = Signal(17)  # announced and not yet fetched, in the whole queue
+        self._fetch_windowed = Signal()  # where that begins is known
         self._fetch_offset = Signal(22)  # of the read in its queue, in entries
         self._fetch_end = Signal(16)  # place behind it
         self._fetch_place = Signal(3)  # of the read's first chunk of 64 bytes in its SQE
@@ -96,11 +98,11 @@ class Fetch:
         self._fetch_passes = Signal()  # it does not, and whether it is passed over is not known yet
         self._ahead_of_head, self._distance = Signal(18), Signal(18)  # from that one to the tail, and to here; modulo a clock later
         self._fetch_flags = Signal(8)
-        self._told_parts = Signal()  # an event of this capture says that SQEs are read in parts
         self._sqe_beat = Signal(range(8))
         self._sqe_words_left = Signal(11)  # words of this TLP that are not yet consumed
         self._sqe_start = Signal(14)  # payload index of the present SQE
         self._sqe = [Signal(32, name=f"sqe_{i}") for i in range(tables.USED_WORDS)]
+        self._sqe_index, self._sqe_rung = Signal(16), Signal()  # its place in its queue; its slot has a doorbell
         self._sqe_generation, self._sqe_flags = Signal(16), Signal(8)  # of its slot, as it was before
         self._sqe_next = Signal(slots.bits)
         self._sqe_chain = Signal()  # a command in flight may have this CID
@@ -117,6 +119,7 @@ class Fetch:
         self._sqe_pages_most = Signal(17)
         self._sqe_end1, self._sqe_most1 = Signal(27), Signal(27)  # double words in its page: behind what PRP1's part surely has, may have
         self._sqe_end2, self._sqe_most2 = Signal(27), Signal(27)  # the same of the list at PRP2
+        self._sqe_last2 = Signal(14)  # last double word of the data in PRP2's page
         self._sqe_has_data = Signal()
         self._sqe_has_sgl = Signal()  # its data pointer is an SGL descriptor
         self._sqe_lends = Signal()  # it names a list of the host memory buffer's descriptors
@@ -167,7 +170,7 @@ class Fetch:
     # --- FETCH: a read in a page of SQ ``queues.qid``. NVMe: Command Submission and Completion Mechanism ---------------------
 
     def _read_states(self, m: Module) -> None:
-        """Build FETCH to FETCH_BEGIN: the place of the read in its queue."""
+        """Build FETCH to FETCH_WINDOW: the place of the read in its queue."""
         tlp, report, settings, slots, queues, tags = self.tlp, self.report, self.settings, self.slots, self.queues, self.tags
 
         with m.State(Place.FETCH):  # `shape` and `sq_state` read their entries
@@ -203,6 +206,8 @@ class Fetch:
             index = self._fetch_offset[:16]
             ahead, end = queues.modulo(queues.sq.tail - index), index + self._fetch_left
             m.d.sync += [
+                self._fetch_window.eq(queues.modulo(queues.sq.tail - queues.sq.fetch)),
+                self._fetch_windowed.eq(queues.sq.fetch_known & (slots.unheld == 0)),
                 self._fetch_index.eq(index),
                 self._fetch_ahead.eq(Mux(queues.sq.tail_known, ahead, 0)),
                 self._fetch_end.eq(Mux(end >= queues.size, end - queues.size, end)),
@@ -225,13 +230,18 @@ class Fetch:
                 m.d.comb += report.unmatched.eq(1)
                 m.next = Place.TAG_UNKNOWN
                 with m.If(~beyond):
-                    m.d.sync += self._told_parts.eq(report.wanted)
-                    with m.If(~self._told_parts):
+                    m.d.sync += report.told_parts.eq(report.wanted)
+                    with m.If(~report.told_parts):
                         report.event(m, spec.EventType.GUESSING, arg8=int(spec.GuessReason.SQE_PARTS), arg16=queues.qid)
             with m.Else():
                 with m.If(~settings.function_known):
                     settings.follow(m, tlp.header.requester)
-                m.next = "FETCH_ENTRY"
+                m.next = "FETCH_WINDOW"
+
+        with m.State("FETCH_WINDOW"):  # beyond the tail, or before what was fetched last: read ahead, or again
+            with m.If(self._fetch_early & self._fetch_windowed & (self._fetch_ahead > self._fetch_window)):
+                m.d.sync += self._fetch_ahead.eq(0)
+            m.next = "FETCH_ENTRY"
 
     def _entry_states(self, m: Module) -> None:
         """Build FETCH_ENTRY and FETCH_NEXT: a slot for each SQE of the read."""
@@ -248,7 +258,7 @@ class Fetch:
                 sq.eq(queues.sq),
                 after.eq(queues.after(self._fetch_index)),
             ]
-            with m.If(~early):
+            with m.If(~early | match):
                 m.d.comb += [sq.fetch.eq(after), sq.fetch_known.eq(1)]
             with m.If(queues.sq.tail_known & (self._fetch_left > self._fetch_ahead) & ~self._fetch_early):
                 # A doorbell was missed, or there was none (shadow doorbells).
@@ -338,6 +348,8 @@ class Fetch:
                     m.d.sync += [
                         search.qid.eq(tags.present.qid),
                         search.cid.eq(self._sqe[0][16:32]),
+                        self._sqe_index.eq(tags.present.index),
+                        self._sqe_rung.eq(tables.known(slots.r["doorbell"])),
                         self._sqe_generation.eq(slots.r["generation"]),
                         self._sqe_flags.eq(slots.r["flags"]),
                         self._sqe_next.eq(slots.link.r["next"]),
@@ -367,8 +379,8 @@ class Fetch:
                 m.next = "SQE_CHECK"
 
     def _check_states(self, m: Module) -> None:
-        """Build SQE_CHECK and SQE_FOUND: the kind of the command; an older command with its CID."""
-        search, tags, sqe = self.search, self.tags, self._fields
+        """Build SQE_CHECK to SQE_AGAIN: the kind of the command; an older command with its CID."""
+        slots, search, tags, sqe = self.slots, self.search, self.tags, self._fields
 
         with m.State("SQE_CHECK"):
             self.lengths.work_out(m, self._sqe, sqe.admin)
@@ -392,15 +404,34 @@ class Fetch:
                 with m.If(~self._sqe_lives):
                     m.d.sync += tags.present.left.eq(0)  # its queue was deleted meanwhile
                 m.next = "SQE_NEXT"
+                with m.If(self._sqe_starts & self._sqe_chain):
+                    search.walk(m, "SQE_REREAD")
+
+        # The drive reads the SQE of a command in flight again. Which of both reads it uses is not known.
+        again = (slots.r["index"] == self._sqe_index) & (slots.r["epoch"] == self.report.epoch)
+        with m.State("SQE_REREAD"):
+            m.next = "SQE_NEXT"
+            with m.If(search.goes_on()):
+                search.on(m)
+            with m.Elif(search.found & again):
+                slots.flag(m, search.slot, int(Flag.GUESS))
 
         with m.State("SQE_FOUND"):
             m.next = "SQE_STORE"
             with m.If(search.goes_on()):
                 search.on(m)
+            with m.Elif(search.found & ~self._sqe_rung & again):
+                slots.flag(m, search.slot, int(Flag.GUESS))
+                m.next = "SQE_AGAIN"
             with m.Elif(search.found):
                 # The CID is used again before its CQE was seen: that CQE was missed.
                 search.unlink(m)
                 self.records.begin(m, search.slot, "SQE_STORE", aborted=1, reused=1)
+
+        with m.State("SQE_AGAIN"):
+            slots.release(m, tags.present.slot)
+            m.d.sync += [tags.present.slot.eq(self._sqe_next), tags.present.left.eq(tags.present.left - 1)]
+            m.next = "SQE_NEXT"
 
     def _store_state(self, m: Module) -> None:
         """Build SQE_STORE: the command into its slot."""
@@ -506,6 +537,16 @@ class Fetch:
                 insertion.span_end.eq(self._sqe_end1),
                 insertion.span_most.eq(self._sqe_most1),
             ]
+            # The last double word of the data in its page: of all of it, and of PRP1's part. Without any data: one double word.
+            last, first_last = Signal(14, name="data_last"), Signal(14, name="data_first_last")
+            at, whole = sqe.offset[2:], (size - 1)[:14]
+            m.d.comb += [
+                last.eq(Mux(self._sqe_bounded, Mux(self._sqe_end1 == at, at, (self._sqe_end1 - 1) & whole), whole)),
+                first_last.eq(Mux(self._sqe_bounded & (self._sqe_end1 > size), whole, last)),
+            ]
+            m.d.sync += self._sqe_last2.eq(Mux(self._sqe_bounded & (self._sqe_end1 > (size << 1)), whole, last))
+            with m.If(~self._sqe_dsm):
+                m.d.sync += insertion.entry.index.eq(first_last)
             # Data at translated addresses belongs to nothing here. Without a length, nothing else would show it.
             unseen = settings.translated & ~sqe.admin & ~self._sqe_due.checked & (self._sqe_has_data | self._sqe_has_sgl)
             slots.write(
@@ -514,6 +555,8 @@ class Fetch:
                 ranges=0,
                 pages_sure=Mux(self._sqe_has_data, sure, 0),
                 flags=self._sqe_flags | Mux(self.lengths.long | unseen, int(Flag.DATA_PARTIAL), 0),
+                last=last,
+                shared=0,
             )
             m.next = "SQE_METADATA"
             with m.If(self._sqe_has_data):
@@ -558,13 +601,21 @@ class Fetch:
                 insertion.entry.key.eq(settings.page_key(sqe.prp2)),
                 insertion.entry.start.eq(Mux(is_list, at, 0)),
                 insertion.entry.kind.eq(self._sqe_prp2_kind),
-                insertion.entry.index.eq(Mux(self._sqe_dsm, (size - settings.page_offset(sqe.prp1)) >> 1, 0)),
+                insertion.entry.index.eq(
+                    Mux(
+                        self._sqe_dsm,
+                        (size - settings.page_offset(sqe.prp1)) >> 1,
+                        Mux(self._sqe_prp2_kind == int(PageKind.DATA), self._sqe_last2, 0),
+                    )
+                ),
                 insertion.entry.doubtful.eq(sure < 2),
                 insertion.piece.eq(piece),
                 insertion.span_end.eq(self._sqe_end2),
                 insertion.span_most.eq(self._sqe_most2),
             ]
             m.next = "SQE_NEXT"
+            with m.If(self._sqe_lends):
+                m.next = "SQE_LEND"
             # Without a known length, blocks may be larger than 4096 bytes.
             with m.If((sqe.prp2 != 0) & ((most >= 2) | ~self._sqe_due.checked)):
                 with m.If(piece):
@@ -585,7 +636,9 @@ class Fetch:
                 insertion.left.eq(self._sqe_metadata),
             ]
             m.next = "SQE_NEXT"
-            with m.If(self._sqe_metadata != 0):
+            with m.If(self._sqe_lends):
+                m.next = "SQE_LEND"
+            with m.Elif(self._sqe_metadata != 0):
                 insertion.buffer(m, "SQE_NEXT")
 
     def _lending_states(self, m: Module) -> None:

@@ -8,6 +8,9 @@ into an
 empty or stale place. If it turns out to be right after all, its TLPs count as unmatched. A piece (``piece``) tries the ways of pieces, then
 the ways of pages, where it is valid to the end of its page.
 
+Where `entry` takes the place of another command in flight, that command gets the flag DATA_PARTIAL, and the new one is marked as
+`shared`. A command from before a loss of TLPs is most likely over, so it marks nothing.
+
 SPAN puts data that may end before its page does: one piece for each granule that is surely covered. One doubtful entry to the
 end of the page follows where the data may be longer.
 
@@ -26,6 +29,7 @@ from .report import Report
 from .settings import Settings
 from .slots import Slots
 from .store import Subroutine
+from .tables import PageKind
 
 __all__ = ["Insertion"]
 
@@ -58,6 +62,7 @@ class Insertion:
         self._victim = Signal(range(map_.pages))
         self._lives = Signal()  # `_met` is of a command in flight
         self._other = Signal(map_.layout)
+        self._goes_again = Signal()  # the place of `_met` is empty now, and `entry` needs another one
         self._crowded = Signal()
         self._crowded_key = Signal(52)
         self._crowded_tick = Signal(64)
@@ -125,6 +130,8 @@ class Insertion:
                 self._next_index.eq(self.entry.index + ((page_size - self.entry.start) >> 1)),
                 self._goes_on.eq(end > page_size),
             ]
+            with m.If(self.entry.kind == int(PageKind.DATA)):
+                m.d.sync += self.entry.index.eq(Mux(end > page_size, page_size, end)[:15] - 1)
             self.span(m, "BUFFER_NEXT")
 
         with m.State("BUFFER_NEXT"):
@@ -147,10 +154,9 @@ class Insertion:
         m.d.comb += following.eq(((self.entry.start >> GRANULE_BITS) + 1) << GRANULE_BITS)
         with m.State("SPAN_NEXT"):
             behind = following >= self.span_end
-            m.d.sync += [
-                self.entry.start.eq(following),
-                self.entry.index.eq(self.entry.index + ((following - self.entry.start) >> 1)),
-            ]
+            m.d.sync += self.entry.start.eq(following)
+            with m.If(self.entry.kind != int(PageKind.DATA)):
+                m.d.sync += self.entry.index.eq(self.entry.index + ((following - self.entry.start) >> 1))
             with m.If(~self.piece | (behind & (following >= self.span_most)) | (following >= self.settings.page_size())):
                 self._span.leave(m)
             with m.Else():
@@ -227,12 +233,17 @@ class Insertion:
         with m.State("INSERT_REPLACE"):
             pagemap.keep(m)
             other = self._met.slot != self.entry.slot
+            # Two commands on one buffer: whose transfer it is cannot be told any more. With a known length, a doubtful entry is the rest
+            # of a list's page.
+            shared = self._lives & other & ~self.entry.doubtful & (~self._met.doubtful | ~slots.r["left"].checked)
+            again = self.piece != (self._way >= pages)
+            m.d.sync += self._goes_again.eq(again)
             self._insert.leave(m)
             with m.If(self._lives & self.entry.doubtful & (other | ~self._met.doubtful)):
                 # If the command uses the page, its data is taken for the other's. With a known length it is the rest of a list's page.
                 with m.If(other):
                     m.next = "INSERT_REFUSED"
-            with m.Elif(self.piece != (self._way >= pages)):
+            with m.Elif(again):
                 # That place is of the other kind: what is for the page needs one that holds to its end, and pieces would
                 # crowd the few places of the page. It goes where it belongs.
                 pagemap.put(m, self._way)
@@ -240,9 +251,20 @@ class Insertion:
                 m.next = "INSERT_AGAIN"
             with m.Else():
                 pagemap.put(m, self._way)
-            with m.If(self._lives & other & ~self.entry.doubtful & ~self._met.doubtful):
-                # Two commands on one buffer: whose transfer it is cannot be told any more.
+            with m.If(shared):
                 slots.flag(m, self._met.slot, int(Flag.DATA_PARTIAL))
+                with m.If(slots.r["epoch"] == self.report.epoch):
+                    m.next = "INSERT_SHARED"
+
+        with m.State("INSERT_SHARED"):
+            m.d.comb += slots.ra.eq(self.entry.slot)
+            m.next = "INSERT_SHARES"
+
+        with m.State("INSERT_SHARES"):
+            slots.write(m, self.entry.slot, last=slots.r["last"], shared=1)
+            self._insert.leave(m)
+            with m.If(self._goes_again):
+                m.next = "INSERT_AGAIN"
 
         with m.State("INSERT_REFUSED"):
             m.d.comb += slots.ra.eq(self.entry.slot)

@@ -52,6 +52,7 @@ class Messages:
         self._found, self._known, self._on = Signal(2), Signal(2), Signal(2)  # MSI, MSI-X; ``on``: where ``known``
         self._msi_at, self._msix_at = Signal(6), Signal(6)
         self._wide = Signal()  # MSI has addresses of 64 bits
+        self._is_other = Signal()  # the followed function is another than function 0, a clock late
         self._count = Signal(3)  # logarithm of MSI's messages
         self._place, self._placed = Signal(32), Signal()  # Table Offset and Table BIR
         # Registers with Device Control, and with the function's power state. That one was seen to lack No_Soft_Reset.
@@ -77,7 +78,22 @@ class Messages:
             self.wires.eq(wires),
             self.unknown.eq(~(by_table | by_msi | wires)),
             self._table_at.eq(self.settings.bar0[:32] + Cat(Const(0, 3), self._place[3:])),
+            self._is_other.eq(self.settings.is_other_than_0()),
         ]
+        # What was seen so far is of another function.
+        with m.If(self._is_other != self.settings.is_other_than_0()):
+            m.d.sync += [
+                each.eq(0)
+                for each in (
+                    self._begins, self._ended, self._found, self._known, self._placed, self._has_control, self._has_power, self._asked,
+                )
+            ]  # fmt: skip
+
+    def _is_mine(self) -> Value:
+        """Return whether a configuration request is of the followed function, or of function 0 before one is followed."""
+        address, settings = self.tlp.header.address, self.settings
+        mine = Mux(settings.function_known, address[16:24] == settings.function, address[16:19] == 0)
+        return mine & (address[8:16] == 0)
 
     # --- what other files' states do --------------------------------------------------------------------------------
     def compare(self, m: Module) -> None:
@@ -161,12 +177,12 @@ class Messages:
         """Build CFGRD to CFGRD_TAKE: a read of configuration space. PCIe: Configuration Space; 7.7.1, 7.7.2."""
         tlp = self.tlp
         header, msi, msix = tlp.header, 0, 1
-        register, function = header.address[2:8], header.address[8:19]
+        register, mine = header.address[2:8], self._is_mine()
 
         with m.State(Place.CFGRD):
             tlp.may_finish(m)
             m.d.sync += [
-                self._asked.eq(function == 0),
+                self._asked.eq(mine),
                 self._tag.eq(header.tag),
                 self._requester.eq(header.requester),
                 self._register.eq(register),
@@ -219,7 +235,7 @@ class Messages:
         """
         tlp = self.tlp
         header, msi, msix = tlp.header, 0, 1
-        register, function = header.address[2:8], header.address[8:19]
+        register, mine = header.address[2:8], self._is_mine()
 
         with m.State(Place.CFGWR_MESSAGE):
             place, has = Signal(8, name="msi_place"), header.first_be
@@ -232,9 +248,9 @@ class Messages:
                 self._word.eq(Mux(place == 1, 0, Mux((place == 2) & self._wide, 1, 2))),
             ]
             m.next = Place.DONE
-            with m.If((function == 0) & self._found[msix] & (register == self._msix_at) & has[3]):
+            with m.If(mine & self._found[msix] & (register == self._msix_at) & has[3]):
                 m.d.sync += [self._known[msix].eq(1), self._on[msix].eq(tlp.first[31]), self.lost.eq(self.lost & ~tlp.first[31])]
-            with m.If((function == 0) & self._found[msi]):
+            with m.If(mine & self._found[msi]):
                 with m.If((place == 0) & has[2] & self._known[msi]):
                     m.d.sync += [
                         self._on[msi].eq(tlp.first[16]),
@@ -245,11 +261,11 @@ class Messages:
                     m.next = "MESSAGE_READ"
                 with m.If((place == 3) | ((place == 2) & ~self._wide)):
                     m.d.sync += [self._good.eq(has[:2].all()), self._value.eq(tlp.first[:16])]
-            with m.If((function == 0) & self._has_power & (register == self._power_at) & has[0]):
+            with m.If(mine & self._has_power & (register == self._power_at) & has[0]):
                 m.d.sync += self._power.eq(tlp.first[:2])
                 with m.If((self._power == _D3HOT) & (tlp.first[:2] == _D0) & self._resets):
                     m.next = Place.D3HOT
-            with m.If((function == 0) & self._has_control & (register == self._control_at) & has[1] & tlp.first[15]):
+            with m.If(mine & self._has_control & (register == self._control_at) & has[1] & tlp.first[15]):
                 m.next = Place.FLR
 
     def _table_states(self, m: Module) -> None:

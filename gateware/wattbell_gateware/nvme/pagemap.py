@@ -61,7 +61,7 @@ class PageMap:
                 "kind": 3,
                 "slot": of_bits,
                 "generation": 16,
-                "index": 14,  # of the list entry (8 bytes) at `start`
+                "index": 14,  # of the list entry (8 bytes) at `start`; of data: the last double word that the command has
                 "doubtful": 1,  # it may be that the command does not use this
             }
         )
@@ -91,6 +91,8 @@ class PageMap:
         self.hits = Signal(self.count)
         """Which of them hold what is looked for, and one-hot which of these counts (both are made in ``pages``)."""
         self.best = Signal(self.count)
+        self.of_data, self.covers = Signal(self.count, name="map_of_data"), Signal(self.count, name="map_covers")
+        """Which hits are of data; and of these, sure ones whose data does not end before (both are made in ``pages``)."""
         self.choice = Signal(self.count, name="map_choice")
         """The way of the entry ``chosen``, one-hot; a state sets it."""
         self.chosen = Signal(entry, name="map_chosen")

@@ -19,7 +19,7 @@ An entry may then be the last page of a transfer or a pointer to the next list. 
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from wattbell_spec import wire as spec
 
@@ -78,6 +78,10 @@ class Pages:
         self._pe_several = Signal()  # more ways hold the page
         self._page_lives, self._page_identify = Signal(), Signal()  # `pe` is of a command in flight; of Identify
         self._page_namespace = Signal()  # of such a one that tells a namespace's format
+        self._pe_far = Signal()  # `pe` is of data that ends before
+        # Other entries that may hold the data, too, and the one of these in hand; whether one was of another command in flight.
+        self._others, self._other, self._other_way = Signal(map_.count), Signal(map_.layout), Signal(map_.count)
+        self._shared = Signal()
         self._empty = Signal()  # the TLP is a read or write of zero bytes. PCIe: First/Last DW Byte Enable Rules
         self._read_kind = Signal(tables.TagKind)
         self._list_low = Signal(32)
@@ -110,9 +114,20 @@ class Pages:
             hit = pagemap.same[number] & (entry.start <= self.tlp.offset)
             if number >= pagemap.pages:
                 hit &= entry.start[GRANULE_BITS:] == self.tlp.offset[GRANULE_BITS:]
-            m.d.sync += pagemap.hits[number].eq(hit)
+            of_data = hit & (entry.kind == int(PageKind.DATA))
+            m.d.sync += [
+                pagemap.hits[number].eq(hit),
+                pagemap.of_data[number].eq(of_data),
+                pagemap.covers[number].eq(of_data & ~entry.doubtful & (self.tlp.offset <= entry.index)),
+            ]
         starts = [entry.start for entry in pagemap.entries]
         m.d.sync += [later.eq(starts[b] > starts[a]) for (a, b), later in self._later.items()]
+
+    def is_far(self) -> Value:
+        """Return, a clock after :meth:`compare`, whether the entry that counts is of sure data that ends before."""
+        pagemap = self.map
+        sure = Cat(~entry.doubtful for entry in pagemap.entries)
+        return (pagemap.best & pagemap.of_data & ~pagemap.covers & sure).any()
 
     def _miss(self, m: Module) -> None:
         """Handle, in the present state, a TLP in no page of the map."""
@@ -130,6 +145,7 @@ class Pages:
         """Build all states of this file."""
         self._select_states(m)
         self._slot_states(m)
+        self._other_states(m)
         self._raw_state(m)
         self._completion_states(m)
         self._data_states(m)
@@ -153,6 +169,8 @@ class Pages:
                 self._pe_way.eq(pagemap.choice),
                 self._pe.eq(pagemap.chosen),
                 self._pe_several.eq((pagemap.hits & (pagemap.hits - 1)) != 0),
+                self._pe_far.eq((pagemap.best & pagemap.of_data & ~pagemap.covers).any() & ~pagemap.chosen.doubtful),
+                self._shared.eq(0),
                 self._empty.eq((tlp.header.length == 1) & (tlp.header.first_be == 0)),
             ]
             m.next = "PAGE_DECIDE"
@@ -237,6 +255,8 @@ class Pages:
             # A command whose CQE was lost stays in flight: where another one claims the page too, that one is right.
             left_over = (slot["epoch"] != report.epoch) & self._pe_several
             m.d.sync += [
+                # Behind what its command surely has, a doubtful entry's data may be of any command of unknown length.
+                self._others.eq(Mux(self._pe.doubtful, pagemap.of_data, pagemap.covers) & ~self._pe_way),
                 self._page_lives.eq((slot["state"] == state.IN_FLIGHT) & (slot["generation"] == self._pe.generation) & ~left_over),
                 self._page_identify.eq((slot["qid"] == 0) & (slot["opcode"] == tables.IDENTIFY)),
                 self._page_namespace.eq(self.namespaces.is_told(slot["nsid"], slot["lba"][0:8])),
@@ -252,8 +272,10 @@ class Pages:
                     pagemap.put_offset.eq(tlp.offset),
                     pagemap.put_entry.valid.eq(0),
                 ]
-                m.d.sync += pagemap.hits.eq(pagemap.hits & ~self._pe_way)
+                m.d.sync += [each.eq(each & ~self._pe_way) for each in (pagemap.hits, pagemap.of_data, pagemap.covers)]
                 m.next = "PAGE_AGAIN"
+            with m.Elif(self._others.any()):
+                m.next = "PAGE_OTHERS"
             with m.Elif(tlp.header.kind == TlpKind.MRD):
                 tags.put(
                     m,
@@ -266,12 +288,13 @@ class Pages:
                     place=tlp.offset >> 1,
                     remaining=tlp.header.length,
                 )
-                with m.If(self._pe.doubtful & ((self._read_kind == kind.DATA) | (self._read_kind == kind.EITHER))):
+                beyond = self._pe_far & slots.r["left"].checked
+                with m.If(beyond | (self._pe.doubtful & ((self._read_kind == kind.DATA) | (self._read_kind == kind.EITHER)))):
                     slots.flag(m, self._pe.slot, int(spec.CommandFlag.DATA_PARTIAL))
                 tlp.finish(m)
             with m.Else():
                 slots.see_data(m, self._pe.slot)
-                with m.If(self._pe.doubtful):
+                with m.If(self._pe.doubtful | (self._pe_far & slots.r["left"].checked)):
                     slots.flag(m, self._pe.slot, int(spec.CommandFlag.DATA_PARTIAL))
                 m.d.sync += [self._raw_read.eq(tlp.header.base), self._raw_left.eq(tlp.total)]
                 m.next = Place.DONE
@@ -296,6 +319,62 @@ class Pages:
             m.d.comb += [tags.ra.eq(tlp.header.tag), tlp.read_index.eq(tlp.start + Cat(0, ~tlp.header.address[3]))]
             pagemap.look_up(m, tlp.key, tlp.offset)
             m.next = Place.PAGE_SELECT
+
+    def _other_states(self, m: Module) -> None:
+        """Build PAGE_OTHERS to PAGE_OTHERS_DONE: other commands in flight may have the same double word as data: all are flagged."""
+        tlp, report, slots, pagemap = self.tlp, self.report, self.slots, self.map
+
+        with m.State("PAGE_OTHERS"):
+            pagemap.look_up(m, tlp.key, tlp.offset)
+            m.next = "PAGE_OTHER"
+
+        with m.State("PAGE_OTHER"):
+            pagemap.keep(m)
+            m.d.comb += pagemap.choice.eq(self._others & -self._others)
+            m.d.sync += [
+                self._other.eq(pagemap.chosen),
+                self._other_way.eq(pagemap.choice),
+                self._others.eq(self._others & (self._others - 1)),
+            ]
+            m.next = "PAGE_OTHER_READ"
+
+        with m.State("PAGE_OTHER_READ"):
+            pagemap.keep(m)
+            m.d.comb += slots.ra.eq(self._other.slot)
+            m.next = "PAGE_OTHER_SLOT"
+
+        with m.State("PAGE_OTHER_SLOT"):
+            pagemap.keep(m)
+            slot, other = slots.r, self._other
+            # A command from before a loss of TLPs is most likely over.
+            lives = (slot["state"] == tables.SlotState.IN_FLIGHT) & (slot["generation"] == other.generation)
+            with m.If(~lives | (slot["epoch"] != report.epoch)):
+                m.d.comb += [
+                    pagemap.put_ways.eq(self._other_way),
+                    pagemap.put_key.eq(tlp.key),
+                    pagemap.put_offset.eq(tlp.offset),
+                    pagemap.put_entry.valid.eq(0),
+                ]
+            with m.Elif((other.slot != self._pe.slot) & ((pagemap.covers & self._other_way).any() | ~slot["left"].checked)):
+                slots.flag(m, other.slot, int(spec.CommandFlag.DATA_PARTIAL))
+                m.d.sync += self._shared.eq(1)
+            m.next = "PAGE_OTHERS_END"
+            with m.If(self._others.any()):
+                m.next = "PAGE_OTHER"
+
+        with m.State("PAGE_OTHERS_END"):
+            m.d.comb += slots.ra.eq(self._pe.slot)
+            m.d.sync += [pagemap.of_data.eq(0), pagemap.covers.eq(0)]
+            m.next = "PAGE_OTHERS_FLAG"
+
+        with m.State("PAGE_OTHERS_FLAG"):
+            with m.If(self._shared):
+                slots.flag(m, self._pe.slot, int(spec.CommandFlag.DATA_PARTIAL))
+            m.next = "PAGE_OTHERS_DONE"
+
+        with m.State("PAGE_OTHERS_DONE"):
+            m.d.comb += slots.ra.eq(self._pe.slot)
+            m.next = "PAGE_SLOT"
 
     def _raw_state(self, m: Module) -> None:
         """Build RAW: the words of a TLP with data of an Identify."""
@@ -422,6 +501,8 @@ class Pages:
             ends_page = tags.present.place + 1 == settings.page_size() >> 1
             chains = ends_page & (number + 1 < sure)
             exact = slots.r["left"].checked
+            is_data = ~chains & ~(ends_page & ~exact)
+            last = Mux(number + 1 == sure, slots.r["last"], (settings.page_size() - 1)[:14])
             used = ~exact | (number < sure)  # beyond the need of a command of known length, entries are of old lists
             self.insertion.prepare(
                 m,
@@ -429,7 +510,7 @@ class Pages:
                 kind=Mux(chains, int(PageKind.LIST), Mux(ends_page & ~exact, int(PageKind.EITHER), int(PageKind.DATA))),
                 slot=tags.present.slot,
                 generation=tags.present.generation,
-                index=tags.present.index,
+                index=Mux(is_data, last, tags.present.index),
                 doubtful=number >= sure,
             )
             m.d.sync += [

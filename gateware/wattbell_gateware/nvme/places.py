@@ -47,6 +47,8 @@ class Place(StrEnum):
 
     DOORBELL = "DOORBELL"
     """doorbells: ``queues`` reads the queue that :class:`Doorbells` got; ``tlp.first`` is the value."""
+    OVERRUN = "OVERRUN"
+    """control: an SQ doorbell passes entries that the drive was not seen to read."""
     DOORBELL_NEXT = "DOORBELL_NEXT"
     """control: done with a double word of a write to doorbells, and there is another one (``tlp.more``)."""
     CQ_DOORBELL = "CQ_DOORBELL"

@@ -56,6 +56,8 @@ class Records:
         # A command that failed or was aborted may move less than is due.
         left, failed = slot["left"], self._aborted | (slot["status"][0:11] != 0)
         unseen = ~left.checked & (slot["pages_sure"] != 0) & ~tables.known(slot["first_data"]) & ~failed
+        # Where no number shows the data of another command, a shared page is enough.
+        unseen |= slot["shared"] & (failed | ~left.checked)
         missing_ranges = io & (slot["opcode"] == tables.DSM) & (slot["ranges"] != slot["ranges_expected"])
         flags = (
             slot["flags"]

@@ -17,6 +17,7 @@ class Report:
 
     wanted : outputs of the TLP, mark or sweep in hand go into a capture.
     unmatched : pulse: the TLP fitted nothing.
+    told_parts : an event of this capture says that SQEs are read in parts.
     epoch : rises when bus data was lost; entries of an older epoch may be wrong.
     loss_seen : bus data was lost.
     loss_tick : tick of the last such loss.
@@ -27,6 +28,7 @@ class Report:
         self.unmatched = unmatched
         self.wanted = Signal()
         self.epoch = Signal(16)
+        self.told_parts = Signal()
         self.loss_seen = Signal()
         self.loss_tick = Signal(64)
 

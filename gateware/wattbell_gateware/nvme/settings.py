@@ -46,6 +46,10 @@ class Settings:
         """Return whether the identifier is of a function that is not followed."""
         return self.function_known & (identifier[:8] != self.function)
 
+    def is_other_than_0(self) -> Value:
+        """Return whether the followed function is another than function 0."""
+        return self.function_known & (self.function[:3] != 0)
+
     def more_chunks(self, qid: Value) -> Value:
         """Return the chunks of 64 bytes in an SQE of SQ `qid`, less one: a power of two less one."""
         return Cat((qid != 0) & (self.cc[16:20] > 6 + bit) for bit in range(_MORE_BITS))

@@ -24,6 +24,8 @@ class Slots(FieldTable):
     unheld : commands in flight without a slot.
     free, any_free : the slot that :meth:`allocate` takes; whether there is one.
     guessed (field) : ``msix``, or its absence, is a guess: no access of the host has set up the message.
+    last (field) : last double word of its data in the last page; without a known length: of the data that it surely has.
+    shared (field) : it took over a page that another command in flight had, so data of that one may count as its own.
     count, bits : number of slots; bits of a slot's number.
     """
 
@@ -54,6 +56,8 @@ class Slots(FieldTable):
                 "pages_sure": 17,
                 "left": tables.LEFT,
                 "guessed": 1,
+                "last": 14,
+                "shared": 1,
             },
             together=(
                 ("doorbell", "generation", "epoch", "qid"),
@@ -63,6 +67,7 @@ class Slots(FieldTable):
                 ("cqe", "status", "index"),
                 ("last_data", "left"),
                 ("msix", "guessed"),
+                ("last", "shared"),
             ),
         )
         self.link = FieldTable(m, "link", count, {"next": unsigned(self.bits)})
@@ -114,6 +119,8 @@ class Slots(FieldTable):
             "pages_sure": 0,
             "left": 0,
             "guessed": 0,
+            "last": 0,
+            "shared": 0,
         }
         self.write(m, self.free, **(values | fields))
         m.d.comb += [self._free_list.o.ready.eq(1), *(self.w[name][-1].eq(1) for name in unknown)]

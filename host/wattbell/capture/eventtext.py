@@ -19,6 +19,7 @@ _OF_ARG8: dict[EventType, tuple[str, type[IntEnum]]] = {
 NOT_FOLLOWED: dict[int, str] = {
     GuessReason.SECOND_FUNCTION: "two functions seen: the second is not followed",
     GuessReason.SQE_PARTS: "the drive reads queue entries in parts: commands have no entry, and new queues are not followed",
+    GuessReason.SQES_UNREAD: "the drive does not read a queue's entries, which may lie in the drive's memory: the commands have no entry",
 }
 """Reports of the gateware that commands are missing, by reason: the first lines of a capture's description."""
 _QUEUES = ("submission", "completion")

@@ -365,4 +365,5 @@ pub mod guess_reason_code {
     pub const STRIDE: u8 = 2;
     pub const SECOND_FUNCTION: u8 = 3;
     pub const SQE_PARTS: u8 = 4;
+    pub const SQES_UNREAD: u8 = 5;
 }

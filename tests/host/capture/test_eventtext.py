@@ -35,6 +35,7 @@ from wattbell_spec.wire import EventType, GuessReason
             (4, 2, 0),
             f"{NOT_FOLLOWED[GuessReason.SQE_PARTS]} (submission queue 2)",
         ),
+        (EventType.GUESSING, (5, 2, 0), f"{NOT_FOLLOWED[GuessReason.SQES_UNREAD]} (submission queue 2)"),
         (EventType.TRACKER_RESET, (1, 0, 0), "tracker reset: perst"),
         (EventType.TRACKER_RESET, (7, 0, 0), "tracker reset: unseen"),
         (EventType.TRACKER_RESET, (99, 0, 0), "tracker reset: 99"),

@@ -104,7 +104,7 @@ impl Tracker {
     /// the doorbell of commands beyond the tail.
     fn pass(&mut self, qid: u8, head: u16) {
         let at = usize::from(qid);
-        let Queue { size, tail, .. } = self.tables.sqs[at];
+        let Queue { size, tail, epoch, .. } = self.tables.sqs[at];
         let Some(tail) = tail.filter(|_| u32::from(head) < size) else { return };
         while let Some(&slot) = self.tables.sqs[at].commands.front() {
             let first = self.slot(slot).index;
@@ -114,6 +114,11 @@ impl Tracker {
             }
             self.tables.sqs[at].commands.pop_front();
             self.let_go(slot);
+            // No TLP was lost since its doorbell, so there was no read.
+            let wanted = self.wanted();
+            if epoch == self.epoch && !self.sqes_in_parts && !std::mem::replace(&mut self.sqes_unread, wanted) {
+                self.event(kind::GUESSING, guess::SQES_UNREAD, qid.into(), 0);
+            }
         }
         if distance(tail, head, size) << 1 < size {
             self.tables.sqs[at].tail = Some(head);

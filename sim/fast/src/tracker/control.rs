@@ -22,11 +22,36 @@ fn merge(before: u32, word: u32, enables: u8) -> u32 {
 }
 
 impl Tracker {
+    /// Whether a configuration request is of the followed function, or of function 0 before one is followed.
+    fn is_mine(&self, h: &Header) -> bool {
+        self.function.map_or(h.address >> 16 == 0, |function| function == h.target as u8)
+    }
+
+    /// A read of configuration space.
+    pub(super) fn config_read(&mut self, h: &Header) {
+        let mine = self.is_mine(h);
+        self.messages.ask(h, true);
+        if !mine {
+            self.messages.forget_question();
+        }
+    }
+
+    /// Follows this function from here on.
+    pub(super) fn follow(&mut self, function: Option<u8>) {
+        let is_other = |function: Option<u8>| function.is_some_and(|function| function & 7 != 0);
+        if is_other(self.function) != is_other(function) {
+            self.messages.forget();
+        }
+        self.function = function;
+    }
+
     pub(super) fn config_write(&mut self, h: &Header) {
         self.messages.ask(h, false);
-        self.dirty |= self.messages.configure(h);
-        if let Some(cause) = self.messages.resets(h) {
-            return self.reset(cause);
+        if self.is_mine(h) {
+            self.dirty |= self.messages.configure(h);
+            if let Some(cause) = self.messages.resets(h) {
+                return self.reset(cause);
+            }
         }
         let (shift, flags) = match h.address {
             0x10 => (0, 0xF),
@@ -42,7 +67,7 @@ impl Tracker {
         if merged == before || word | flags == u32::MAX || (shift == 0 && merged == 0) {
             return;
         }
-        self.function = Some(h.target as u8);
+        self.follow(Some(h.target as u8));
         self.bar0 = self.bar0 & !(0xFFFF_FFFF << shift) | u64::from(merged) << shift;
         if self.bar0 as u32 != 0 {
             self.event(kind::BAR0, 0, 0, (self.bar0 >> 12) as u32);
@@ -135,7 +160,7 @@ impl Tracker {
     }
 
     /// The controller is disabled, by a reset that was not seen.
-    fn unseen(&mut self) {
+    pub(super) fn unseen(&mut self) {
         self.controller.enabled = false;
         self.reset(cause::UNSEEN);
     }

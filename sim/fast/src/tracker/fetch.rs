@@ -37,13 +37,17 @@ impl Tracker {
         if !aligned || beyond {
             return self.read_nothing(h);
         }
-        self.function = self.function.or(Some(h.requester as u8));
+        self.follow(self.function.or(Some(h.requester as u8)));
         let mut sq = std::mem::take(&mut self.tables.sqs[at]);
         let mut index = offset as u16;
         let mut ahead = sq.tail.map_or(0, |tail| distance(index, tail, size));
         let shadow = self.shadow && qid != 0;
         // Where no doorbell can have been missed, the drive reads ahead of it, and will read again.
         let ahead_of_tail = sq.tail.is_some() && sq.rung && sq.epoch == self.epoch && !shadow;
+        let window = sq.fetch.zip(sq.tail).map(|(fetch, tail)| distance(fetch, tail, size));
+        if ahead_of_tail && self.unheld == 0 && window.is_some_and(|window| ahead > window) {
+            ahead = 0; // beyond the tail, or before what was fetched last: read ahead, or again
+        }
         if sq.tail.is_some() && left > ahead && !ahead_of_tail {
             // A doorbell was missed, or there was none (shadow doorbells).
             let end = u32::from(index) + left;
@@ -54,8 +58,9 @@ impl Tracker {
         let mut tag = Tag { returns: Holds::Sq, qid, index, place: place as u16, ..Tag::default() };
         while left != 0 {
             let head = sq.commands.front().map(|&slot| (slot, self.slots[usize::from(slot)].index));
+            let matches = head.is_some_and(|(_, first)| first == index);
             let slot = match head {
-                Some((slot, first)) if first == index => {
+                Some((slot, _)) if matches => {
                     sq.commands.pop_front();
                     let s = self.slot(slot);
                     (s.state, s.command.fetch) = (State::Fetching, fetch);
@@ -81,7 +86,7 @@ impl Tracker {
                 }
             };
             tag.slots.extend(slot);
-            let announced = !(ahead_of_tail && ahead == 0);
+            let announced = matches || !(ahead_of_tail && ahead == 0);
             (index, left, ahead) = (after(index, size), left - 1, ahead.saturating_sub(1));
             if announced {
                 sq.fetch = Some(index);
@@ -111,17 +116,36 @@ impl Tracker {
     }
 
     fn sqe(&mut self, s: &[u32; SQE_WORDS], t: &mut Tag) {
-        let Some(&number) = t.slots.front() else { return };
-        let Slot { state, index, command: before, .. } = *self.slot(number);
-        if state != State::Fetching || before.qid != t.qid {
-            return t.slots.clear(); // its queue was deleted meanwhile
-        }
-        if index != t.index {
+        let other = self.tables.in_flight.get(&(t.qid, (s[0] >> 16) as u16)).copied();
+        // The drive reads the SQE of a command in flight again. Which of both reads it uses is not known.
+        let again = other.filter(|&slot| {
+            let found = &self.slots[usize::from(slot)];
+            found.index == t.index && found.epoch == self.epoch
+        });
+        let number = match t.slots.front() {
+            Some(&number) => {
+                let Slot { state, index, command, .. } = self.slots[usize::from(number)];
+                if state != State::Fetching || command.qid != t.qid {
+                    t.slots.clear(); // its queue was deleted meanwhile
+                }
+                Some(number).filter(|_| !t.slots.is_empty() && index == t.index)
+            }
+            None => None,
+        };
+        let Some(number) = number else {
+            if let Some(slot) = again {
+                self.slot(slot).command.flags |= flag::GUESS;
+            }
             return;
-        }
+        };
+        let before = self.slot(number).command;
         t.slots.pop_front();
         let long = |low: usize| u64::from(s[low]) | u64::from(s[low + 1]) << 32;
         let (opcode, cid, prp1, prp2) = (s[0] as u8, (s[0] >> 16) as u16, long(6), long(8));
+        if let Some(slot) = again.filter(|_| before.doorbell.is_none()) {
+            self.slot(slot).command.flags |= flag::GUESS;
+            return self.release(number);
+        }
         let admin = t.qid == 0;
         let lends =
             admin && opcode == admin::SET_FEATURES && s[10] as u8 == feature::HOST_MEMORY_BUFFER && s[11] & 1 != 0;
@@ -158,7 +182,7 @@ impl Tracker {
         self.tables.in_flight.insert((t.qid, cid), number);
         let no_data =
             admin && matches!(opcode, admin::CREATE_IO_SQ | admin::CREATE_IO_CQ | admin::DOORBELL_BUFFER_CONFIG);
-        let has_data = has_pointer && pointer != 3 && (pointer != 0 || prp1 != 0) && !no_data && !lends;
+        let has_data = has_pointer && pointer != 3 && (pointer != 0 || prp1 != 0) && !no_data;
         if has_data && self.translated && !admin && due.dws.is_none() {
             // Data at translated addresses belongs to nothing here. Without a length, nothing else would show it.
             self.not_followed(number);
@@ -188,11 +212,22 @@ impl Tracker {
         let pages = |bytes: u64| (offset + bytes).div_ceil(page_bytes);
         let (sure, most) = bytes.map_or((1, 1 << 32), |(least, most)| (pages(least), pages(most)));
         let holds = if is_dsm { Holds::Ranges } else { Holds::Data };
-        self.slot(slot).pages_sure = sure;
-        let of = self.slots[usize::from(slot)].id;
-        let entry = PageEntry { key: self.page_key(prp1), holds, start, of, ..PageEntry::default() };
         let (end, longest) =
             bytes.map_or((words, words), |(least, most)| ((offset + least) >> 2, (offset + most) >> 2));
+        // Where the data ends in its last page. Without any data: one double word.
+        let last = if end == u64::from(start) { start } else { ((end - 1) & (words - 1)) as u16 };
+        let whole = (words - 1) as u16;
+        let stored = self.slot(slot);
+        (stored.pages_sure, stored.last) = (sure, last);
+        let of = self.slots[usize::from(slot)].id;
+        let entry = PageEntry {
+            key: self.page_key(prp1),
+            holds,
+            start,
+            of,
+            last: if end > words { whole } else { last },
+            ..PageEntry::default()
+        };
         self.insert_span(entry, start != 0 && end < words, end, longest);
         // Without a known length, blocks may be larger than 4096 bytes.
         let known = self.slot(slot).due.is_some();
@@ -214,6 +249,7 @@ impl Tracker {
             start: if holds == Holds::List { at } else { 0 },
             holds,
             index: if is_dsm { (words as u16 - start) >> 1 } else { 0 },
+            last: if end > words << 1 { whole } else { last },
             doubtful: sure < 2,
             ..entry
         };
@@ -229,6 +265,7 @@ impl Tracker {
         (entry.key, entry.start) = (self.page_key(address), self.page_offset(address));
         loop {
             let end = u64::from(entry.start) + left;
+            entry.last = (end.min(words) - 1) as u16;
             self.insert_span(entry, entry.start != 0 && end < words, end, end);
             self.clocks += load::ENTRY;
             if end <= words {

@@ -74,6 +74,11 @@ impl Header {
         }
     }
 
+    /// Register that a configuration request addresses, in double words.
+    pub fn register(&self) -> u16 {
+        (self.address & 0xFFF) as u16 >> 2
+    }
+
     /// Whether the drive asked for it or sent it.
     pub fn is_of_drive(&self) -> bool {
         match self.kind {

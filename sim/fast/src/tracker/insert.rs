@@ -76,9 +76,12 @@ impl Tracker {
             return false;
         }
         let (lives, other) = (self.lives(entry.of), entry.of.slot != ins.of.slot);
-        if lives && other && !ins.doubtful && !entry.doubtful {
-            // Two commands on one buffer: whose transfer it is can no longer be told.
+        let Slot { epoch, due, .. } = self.slots[usize::from(entry.of.slot)];
+        // With a known length, a doubtful entry is the rest of a list's page.
+        if lives && other && !ins.doubtful && (!entry.doubtful || due.is_none()) {
+            // Two commands on one buffer: whose transfer it is can no longer be told. A command from before a loss is most likely over.
             self.flag_partial(entry);
+            self.slot(ins.of.slot).shared |= epoch == self.epoch;
         }
         if lives && ins.doubtful && (other || !entry.doubtful) {
             if other && self.slot(ins.of.slot).due.is_none() {

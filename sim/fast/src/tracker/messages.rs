@@ -116,17 +116,29 @@ impl Messages {
         (self.asked, self.count, self.lost, self.power) = (None, 0, false, D0);
     }
 
+    /// The last read is of another function.
+    pub fn forget_question(&mut self) {
+        self.asked = None;
+    }
+
+    /// What was seen so far is of another function.
+    pub fn forget(&mut self) {
+        (self.asked, self.begins, self.ended, self.table) = (None, 0, false, None);
+        (self.msi, self.msix) = (Capability::default(), Capability::default());
+        (self.control_at, self.power_at) = (None, None);
+    }
+
     /// TLPs were lost, of the host or of the drive.
     pub fn lose(&mut self, up: bool) {
         self.lost |= !up;
         self.asked = None;
     }
 
-    /// The host sends a request that will be answered.
+    /// The host sends a request that will be answered; `reads`: a read of this function's configuration space.
     pub fn ask(&mut self, h: &Header, reads: bool) {
         if reads {
-            let register = (h.address >> 2) as u16;
-            self.asked = (h.address < 0x100).then_some((h.tag, h.requester, register, h.first_be));
+            let register = h.register();
+            self.asked = (register < END).then_some((h.tag, h.requester, register, h.first_be));
         } else if self.asked.is_some_and(|(tag, requester, ..)| (tag, requester) == (h.tag, h.requester)) {
             self.asked = None;
         }
@@ -171,7 +183,7 @@ impl Messages {
 
     /// The host writes a register of configuration space; returns whether that is part of a message.
     pub fn configure(&mut self, h: &Header) -> bool {
-        let (register, word, has) = ((h.address >> 2) as u16, h.word(0), |byte: u8| h.first_be >> byte & 1 != 0);
+        let (register, word, has) = (h.register(), h.word(0), |byte: u8| h.first_be >> byte & 1 != 0);
         if register >= END {
             return false;
         }
@@ -203,7 +215,7 @@ impl Messages {
 
     /// The host writes a register of configuration space; returns the cause of the reset, if that resets the function.
     pub fn resets(&mut self, h: &Header) -> Option<u8> {
-        let (register, word, has) = ((h.address >> 2) as u16, h.word(0), |byte: u8| h.first_be >> byte & 1 != 0);
+        let (register, word, has) = (h.register(), h.word(0), |byte: u8| h.first_be >> byte & 1 != 0);
         if register >= END {
             return None;
         }

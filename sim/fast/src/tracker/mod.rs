@@ -139,6 +139,8 @@ pub struct Tracker {
     two_functions: bool,
     /// Whether it was said that the drive reads SQEs in parts.
     sqes_in_parts: bool,
+    /// Whether it was said that the drive takes SQEs without a read.
+    sqes_unread: bool,
     dstrd: u8,
     /// Whether `dstrd` was seen or told, and whether it was said that it was not.
     stride_known: bool,
@@ -289,7 +291,7 @@ impl Tracker {
             return self.bad(h);
         }
         match (h.up, h.kind) {
-            (false, Kind::ConfigRead) => self.messages.ask(h, true),
+            (false, Kind::ConfigRead) => self.config_read(h),
             (false, Kind::ConfigWrite) => self.config_write(h),
             (false, Kind::MemRead) => self.host_read(h),
             (false, Kind::MemWrite) => self.host_write(h),

@@ -24,9 +24,9 @@ impl Tracker {
         1 << (self.mps + 10)
     }
 
-    /// The entry that holds for `address`: of those in its page the last one before it, whose command is in flight.
+    /// The entry that holds for `address`, with its place: of those in its page the last one before it, whose command is in flight.
     /// Others are removed.
-    fn entry_of(&mut self, address: u64) -> Option<PageEntry> {
+    fn entry_of(&mut self, address: u64) -> Option<(usize, PageEntry)> {
         let (key, offset) = (self.page_key(address), self.page_offset(address));
         let places = places(key, offset);
         loop {
@@ -45,10 +45,40 @@ impl Tracker {
             // A command whose CQE was lost stays in flight: where another one claims the page too, that one is right.
             let left_over = || self.slots[usize::from(entry.of.slot)].epoch != self.epoch && count > 1;
             if entry.is_pinned() || (self.lives(entry.of) && !left_over()) {
-                return Some(entry);
+                return Some((at, entry));
             }
             self.tables.pages[at] = None;
             self.clocks += load::STALE;
+        }
+    }
+
+    /// A data TLP, or a read, of the command with `entry` at `at`. If it may be of another command in flight as well, both are flagged.
+    fn compare_owners(&mut self, address: u64, at: usize, entry: &PageEntry) {
+        let (key, offset) = (self.page_key(address), self.page_offset(address));
+        let (mut visited, mut doubt) = (false, false);
+        for (way, other_at) in places(key, offset).into_iter().enumerate() {
+            let holds = |e: &PageEntry| way < PAGE_WAYS || (e.start ^ offset) >> GRANULE_BITS == 0;
+            let found = self.tables.pages[other_at]
+                .filter(|e| other_at != at && e.key == key && e.start <= offset && holds(e) && e.holds == Holds::Data);
+            let Some(other) = found.filter(|e| e.covers(offset) || entry.doubtful) else { continue };
+            visited = true;
+            let Slot { epoch, due, .. } = self.slots[usize::from(other.of.slot)];
+            if !self.lives(other.of) || epoch != self.epoch {
+                self.tables.pages[other_at] = None;
+                self.clocks += load::STALE;
+            } else if other.of.slot != entry.of.slot && (other.covers(offset) || due.is_none()) {
+                self.flag_partial(&other);
+                doubt = true;
+            }
+        }
+        // Behind the end of its data, it is not known whose this is.
+        let beyond = entry.holds == Holds::Data && !entry.doubtful && offset > entry.last;
+        if doubt || (beyond && self.slot(entry.of.slot).due.is_some()) {
+            self.flag_partial(entry);
+            visited = true;
+        }
+        if visited {
+            self.clocks += load::TLP - load::DATA; // by the engine's states, not by the data way
         }
     }
 
@@ -64,11 +94,12 @@ impl Tracker {
             None if self.uses_buffer(h, false) => {}
             None if h.length == 1 && !h.bad => self.interrupt(h),
             None => self.unmatched(),
-            Some(PageEntry { holds: Holds::Cq, .. }) if h.bad => self.unmatched(),
-            Some(PageEntry { holds: Holds::Sq, .. }) => self.unmatched(),
-            Some(PageEntry { holds: Holds::Ignored, .. }) => {}
-            Some(PageEntry { holds: Holds::Cq, of, .. }) => self.cqes(h, of.slot as u8),
-            Some(entry @ PageEntry { of, .. }) => {
+            Some((_, PageEntry { holds: Holds::Cq, .. })) if h.bad => self.unmatched(),
+            Some((_, PageEntry { holds: Holds::Sq, .. })) => self.unmatched(),
+            Some((_, PageEntry { holds: Holds::Ignored, .. })) => {}
+            Some((_, PageEntry { holds: Holds::Cq, of, .. })) => self.cqes(h, of.slot as u8),
+            Some((at, entry @ PageEntry { of, .. })) => {
+                self.compare_owners(h.address, at, &entry);
                 self.see_data(h, of.slot);
                 if entry.doubtful {
                     self.flag_partial(&entry);
@@ -125,7 +156,7 @@ impl Tracker {
             self.translated = true;
             return self.read_nothing(h);
         }
-        let Some(entry) = self.entry_of(h.address) else {
+        let Some((at, entry)) = self.entry_of(h.address) else {
             if !self.uses_buffer(h, true) {
                 self.read_nothing(h);
             }
@@ -137,6 +168,7 @@ impl Tracker {
             Holds::Cq => self.read_nothing(h),
             Holds::Ignored => self.returns(h, Tag::default()),
             holds => {
+                self.compare_owners(h.address, at, &entry);
                 let offset = self.page_offset(h.address);
                 // What a command that reads has the drive read is no data.
                 let writes = self.slot(entry.of.slot).command.opcode & 1 != 0;
@@ -205,8 +237,9 @@ impl Tracker {
     }
 
     fn list(&mut self, h: &Header, t: &mut Tag) {
-        let Slot { pages_sure: sure, due, .. } = *self.slot(t.of.slot);
+        let Slot { pages_sure: sure, due, last, .. } = *self.slot(t.of.slot);
         let exact = due.is_some();
+        let whole = (self.page_words() - 1) as u16;
         for k in 0..usize::from(h.length) / 2 {
             let address = h.long(2 * k);
             let number = u64::from(t.index) + 1; // of the page of the transfer, with PRP1's being 0
@@ -221,6 +254,7 @@ impl Tracker {
                 start: 0,
                 of: t.of,
                 index: t.index & 0x3FFF,
+                last: if number + 1 == sure { last } else { whole },
                 doubtful: number >= sure,
             };
             t.index = t.index.wrapping_add(1);

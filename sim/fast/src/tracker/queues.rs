@@ -80,6 +80,13 @@ impl Tracker {
         if value >= size || overtaken {
             return; // too large a value, which the drive will reject too
         }
+        let sq = &self.tables.sqs[usize::from(qid)];
+        if let (Some(before), Some(&oldest), Some((_, ahead)), false) = (sq.tail, sq.commands.front(), known, stale) {
+            // A host writes over no entry that the drive has not read. So the drive reads elsewhere: a reset was missed.
+            if ahead != 0 && ahead >= distance(before, self.slots[usize::from(oldest)].index, size) {
+                return self.unseen();
+            }
+        }
         self.announced |= qid == 0;
         let before = if tail == 0 { (size - 1) as u16 } else { tail - 1 };
         let (mut index, count) = known.unwrap_or((before, 1));

@@ -135,7 +135,8 @@ impl Tracker {
             self.messages.reset();
         }
         if cause == cause::PERST {
-            (self.bar0, self.function) = (0, None);
+            self.bar0 = 0;
+            self.follow(None);
         }
     }
 }

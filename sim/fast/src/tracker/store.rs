@@ -59,13 +59,21 @@ pub struct Slot {
     pub words: u32,
     /// Those that bit buckets discard.
     pub discarded: u32,
+    /// The last double word in its page of its data's last page; without a known length: of the data that it surely has.
+    pub last: u16,
+    /// It took over a page that another command in flight had, so data of that one may count as its own.
+    pub shared: bool,
     /// Contents of its record.
     pub command: Command,
 }
 
 impl Slot {
     /// Whether its data differs from the due data; a command that `failed` may move less. Without a known length: whether it has no data.
+    /// Where no number shows the data of another command, a shared page is enough.
     pub fn is_partial(&self, failed: bool) -> bool {
+        if self.shared && (failed || self.due.is_none()) {
+            return true;
+        }
         let Some(due) = self.due else { return self.pages_sure != 0 && self.command.first_data.is_none() && !failed };
         let came = u64::from(self.words) + u64::from(self.discarded);
         came > due.into() || (came < due.into() && !failed)
@@ -104,6 +112,8 @@ pub struct PageEntry {
     pub of: Id,
     /// Number of the list entry (8 bytes) at `start`.
     pub index: u16,
+    /// Of data: the last double word of the page that the command has.
+    pub last: u16,
     /// The command may not use this.
     pub doubtful: bool,
 }
@@ -112,6 +122,11 @@ impl PageEntry {
     /// Never displaced by a command's page.
     pub fn is_pinned(&self) -> bool {
         matches!(self.holds, Holds::Sq | Holds::Cq | Holds::Ignored)
+    }
+
+    /// Whether data at `offset` in its page is the command's, as far as is known.
+    pub fn covers(&self, offset: u16) -> bool {
+        self.holds == Holds::Data && !self.doubtful && offset <= self.last
     }
 }
 

@@ -1,0 +1,157 @@
+"""Traffic that leaves a tracker in doubt: right, or flagged, and alike in both fidelities."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from wattbell_spec.wire import EventType, ResetCause
+
+from tests.sim.rig.rig_process import column, decode, play
+from tests.sim.rig.test_fidelity import compare
+from tests.traffic import packets
+from tests.traffic.generate import Traffic, generate
+from tests.traffic.judge import ABORTED, DATA_PARTIAL, NO_SQE, Account, Stream, judge, match, read
+from tests.traffic.kernel import US
+from tests.traffic.kinds import draw
+from tests.traffic.packets import DOWN, UP
+from tests.traffic.rig import Playing
+from tests.traffic.root import DEVICE
+
+_AQA = 0x24
+
+
+def played(traffic: Traffic, folder: Path) -> Stream:
+    """The stream of the fast twin, which the RTL gives, too."""
+    trace = folder / "one.wbt"
+    trace.write_bytes(traffic.trace())
+    stream = read(Playing(trace, traffic.attach).stream()[0])
+    assert compare(trace)["caveat"] is None
+    return stream
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    [
+        ("same_buffer+data_ca+opcodes", 5000),
+        ("same_buffer+data_ca+opcodes", 5001),
+        ("same_buffer+data_ca+opcodes", 5003),
+        ("same_buffer+unaligned", 5002),
+        ("same_buffer+sgl_segments", 5001),
+        ("same_buffer+poisoned", 5001),
+    ],
+)
+def test_commands_on_one_buffer_are_right_or_flagged(kind: str, seed: int, tmp_path: Path) -> None:
+    traffic = generate(draw(seed, (kind,), 150))
+    stream = played(traffic, tmp_path)
+    found = judge(traffic.deeds, stream)
+    assert found.silent == 0, found
+    assert any(account.flags & DATA_PARTIAL for account in stream.accounts)
+
+
+@pytest.mark.parametrize("kind", ["unaligned", "list_pool", "list_chain", "mptr", "sgl_segments", "admin"])
+def test_buffers_that_do_not_overlap_flag_nothing(kind: str, tmp_path: Path) -> None:
+    traffic = generate(draw(9, (kind,), 120))
+    found = judge(traffic.deeds, played(traffic, tmp_path))
+    assert found.silent == found.flagged == 0, found
+
+
+@pytest.mark.parametrize("pointer", [0, 0x7100_0000])
+def test_data_of_a_feature_that_has_none_is_flagged(pointer: int, tmp_path: Path) -> None:
+    """Set Features lends memory by CDW13 and CDW14 (NVMe, Host Memory Buffer). Where PRP1 names data all the same, the drive reads them."""
+    traffic = generate(draw(11, ("hmb_bulk",), 30))
+    number, body = next((k, row[3]) for k, row in enumerate(traffic.records) if is_lending(row))
+    rows = list(traffic.records)
+    rows[number] = (*rows[number][:3], body[:36] + pointer.to_bytes(8, "little") + body[44:])
+    if pointer:
+        at = rows[number][0]
+        rows.append((at + 20_000, UP, 0, packets.memory(True, pointer, 2, 0x0100, 1023)))
+        rows.append((at + 60_000, DOWN, 0, packets.completion(2, DEVICE, 0x0100, 1023, 8, 0) + bytes(8)))
+        rows.sort(key=lambda row: row[0])
+    trace = tmp_path / "one.wbt"
+    trace.write_bytes(replace(traffic, records=rows).trace())
+    accounts = [account for account in read(Playing(trace, []).stream()[0]).accounts if is_of_feature(account)]
+    assert [bool(account.flags & DATA_PARTIAL) for account in accounts] == [pointer != 0]
+    assert compare(trace)["caveat"] is None
+
+
+def is_lending(row: tuple[int, int, int, bytes]) -> bool:
+    """Whether a completion begins with the SQE of a Set Features that lends memory."""
+    tlp = row[3]
+    return row[1] == DOWN and tlp[0] == 0x4A and len(tlp) == 76 and tlp[12] == 0x09 and tlp[52] == 0x0D and tlp[56] & 1 == 1
+
+
+def is_of_feature(account: Account) -> bool:
+    """Whether a record is of such a command."""
+    return account.qid == 0 and account.values["opcode"] == 0x09 and account.values["slba"] == 0x0D
+
+
+def test_a_missed_reset_shows_at_a_doorbell(tmp_path: Path) -> None:
+    """The tap misses how the host sets up the controller after a reset. The drive then reads no entry of the queues that are known."""
+    traffic = generate(replace(draw(5, ("reset_en",), 400), queues=1, entries=16, depth=2, batch=1, polled=0.0, aers=0))
+    writes = [row for row in traffic.records if row[1] == DOWN and is_register_write(traffic, row[3])]
+    setups = [row[0] for row in writes if register(traffic, row[3]) == _AQA]
+    first, second = setups[:2]
+    begin = max(deed.reset for deed in traffic.deeds if deed.reset is not None and deed.reset < second) - 1
+    rows = [row for row in traffic.records if not (begin <= row[0] and row[1] == DOWN and is_register_write(traffic, row[3]))]
+    trace = tmp_path / "one.wbt"
+    trace.write_bytes(replace(traffic, records=rows).trace())
+    batches, _ = decode(play(trace, tmp_path, "--fidelity", "fast"))
+    kinds, args = column(batches, "events", "type"), column(batches, "events", "arg8")
+    resets = [arg for kind, arg in zip(kinds, args, strict=True) if kind == EventType.TRACKER_RESET]
+    assert ResetCause.UNSEEN in resets, (first, second, resets)
+    stream = read(Playing(trace, []).stream()[0])
+    pairs, _, _ = match(traffic.deeds, stream.accounts)
+    later = [account for deed, account in pairs if deed.doorbell is not None and deed.doorbell > begin]
+    assert all(account.flags & (ABORTED | NO_SQE) for account in later)
+    assert stream.status["unmatched"] > 20
+    assert compare(trace)["caveat"] is None
+
+
+def register(traffic: Traffic, tlp: bytes) -> int:
+    """Offset in BAR0 of a memory request."""
+    address = int.from_bytes(tlp[8:16] if tlp[0] & 0x20 else tlp[8:12], "big") & ~3
+    return address - traffic.setup.bar
+
+
+def is_register_write(traffic: Traffic, tlp: bytes) -> bool:
+    """Whether a TLP of the host writes a register of the controller."""
+    return tlp[0] in (0x40, 0x60) and 0 <= register(traffic, tlp) < 0x1000
+
+
+@pytest.mark.parametrize("function", [1, 4])
+def test_a_reset_of_another_function_ends_nothing(function: int, tmp_path: Path) -> None:
+    """FLR, D3hot and D0 of another function amid traffic: all commands are right."""
+    traffic = generate(draw(7, ("one_queue",), 60))
+    rows = list(traffic.records)
+    power, control = capability_places(rows)
+    at = rows[len(rows) * 3 // 4][0] + 1000
+    writes = ((power, 3, 0x3), (power, 0, 0x3), (control, 0x8000 | 0x2810, 0x3))
+    for number, (place, value, enables) in enumerate(writes):
+        header = packets.configuration(True, place, DEVICE, 0x0100 | function, 31, enables)
+        rows.append((at + number * US // 10, DOWN, 0, header + value.to_bytes(4, "little")))
+    rows.sort(key=lambda row: row[0])
+    found = judge(traffic.deeds, played(replace(traffic, records=rows), tmp_path))
+    assert found.silent == found.flagged == 0, found
+
+
+def capability_places(rows: list[tuple[int, int, int, bytes]]) -> tuple[int, int]:
+    """Registers with the power state and with Device Control, as the host read them."""
+    asked, found = {}, {}
+    for _, direction, _, tlp in rows:
+        if direction == DOWN and tlp[0] == 0x04:
+            asked[tlp[6]] = int.from_bytes(tlp[10:12], "big") & 0xFFC
+        elif direction == UP and tlp[0] == 0x4A and tlp[10] in asked:
+            place = asked.pop(tlp[10])
+            if place >= 0x40:
+                found.setdefault(tlp[12], place)
+    return found[0x01] + 4, found[0x10] + 8
+
+
+@pytest.mark.parametrize("seed", [7300, 7303, 7311])
+def test_entries_read_twice_make_no_second_command(seed: int, tmp_path: Path) -> None:
+    """The drive reads entries ahead in several requests, and again after their doorbell."""
+    traffic = generate(draw(seed, ("prefetch",), 120))
+    found = judge(traffic.deeds, played(traffic, tmp_path))
+    assert found.silent == found.invented_flagged == found.overcounted == 0, found
