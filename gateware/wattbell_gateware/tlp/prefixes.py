@@ -46,7 +46,7 @@ class PrefixSkipper(wiring.Component):
     def elaborate(self, _platform) -> Module:
         m = Module()
         lanes, i, o, comes = self._lanes, self.i.payload, self.o.payload, self.i.valid
-        here, starts = self._count(m)
+        here, starts, judging, judged = self._count(m)
         words = Array(i.data.word_select(n, 32) for n in range(lanes))
 
         # `rotated` is the beat with the double word behind the prefixes first. The header decides for the whole TLP.
@@ -73,7 +73,9 @@ class PrefixSkipper(wiring.Component):
             *(o.data.word_select(n, 32).eq(Mux(count > n, kept.word_select(n, 32), rotated.word_select(n, 32))) for n in range(lanes)),
             o.tick.eq(Mux(flushes, tick, i.tick)),
             o.lost.eq(Mux(flushes | ~i.first, lost, i.lost)),
-            self.holds.eq(count != 0),
+            self.holds.eq((count != 0) | ends),
+            self.odd.eq(Mux(flushes, judged[0], judging[0])),
+            self.encrypted.eq(Mux(flushes, judged[1], judging[1])),
         ]
         with m.If(flushes):
             m.d.comb += [self.o.valid.eq(1), o.dws.eq(count), o.last.eq(ends), o.error.eq(error), o.first.eq(~begun)]
@@ -106,8 +108,12 @@ class PrefixSkipper(wiring.Component):
                 m.d.sync += [count.eq(more), ends.eq(i.last & (more != 0))]
         return m
 
-    def _count(self, m: Module) -> tuple[Value, Value]:
-        """Build what judges the prefixes. Return how many are in this beat, and whether the header starts in it."""
+    def _count(self, m: Module) -> tuple[Value, Value, tuple[Value, Value], tuple[Value, Value]]:
+        """Build what judges the prefixes.
+
+        Return how many are in this beat, whether the header starts in it, and twice ``odd`` and ``encrypted``: with this beat, and as
+        they were before it.
+        """
         i, lanes = self.i.payload, self._lanes
         open_, number, ends, odd, secret = Signal(), Signal(4), Signal(3), Signal(), Signal()
         leading, here, starts = Signal(), Signal(range(lanes + 1)), Signal()
@@ -140,7 +146,5 @@ class PrefixSkipper(wiring.Component):
                 odd.eq(wrong_now),
                 secret.eq(hidden_now),
             ]
-        late = self.holds & ~self.i.valid | (self.i.valid & i.first & self.holds)
-        m.d.comb += [self.odd.eq(Mux(late, odd, wrong_now)), self.encrypted.eq(Mux(late, secret, hidden_now))]
         self._prefixed = leading
-        return here, starts
+        return here, starts, (wrong_now, hidden_now), (odd, secret)

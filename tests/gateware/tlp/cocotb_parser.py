@@ -394,3 +394,29 @@ async def more_than_fits(dut):
             else:
                 missing = True
                 flagged = flagged or any(not h["kind"] and h["lost"] for h, _ in bench.got)
+
+
+@cocotb.test()
+async def back_to_back(dut):
+    """TLPs with and without prefixes, and some that are refused for them, without a clock between: each is judged by its own prefixes."""
+    r = random.Random(9)
+    bench = Bench(dut, r)
+    await bench.start()
+    refused = 0
+    for _ in range(120):
+        bench.got.clear()
+        items = []
+        while len(items) < 7:
+            tlp = make(r)
+            if len(tlp.pack()) <= 28:
+                items.append(badly_dressed(r, bytes(tlp.pack())) if r.random() < 0.3 else whole(r, tlp))
+        ticks = await bench.play(items, gap=r.choice((0.0, 0.0, 0.3)))
+        await bench.drain()
+        due = [(tick, i.why, i.tlp is not None) for i, tick in zip(items, ticks, strict=True) if i.refused or i.tlp]
+        refused += sum(i.refused for i in items)
+        got = [(h["tick"], MalformedClass(h["why"]).name if h["bad"] else "", h["kind"] != 0) for h, _ in bench.got]
+        assert got == due
+        for header, payload in bench.got:
+            if header["kind"]:
+                check(header, payload, next(i for i, tick in zip(items, ticks, strict=True) if tick == header["tick"]), header["tick"])
+    assert refused > 100
