@@ -243,10 +243,13 @@ class LinkTracker(wiring.Component):
             m.d.sync += told.eq(0)
         with m.Elif(found & seen.rates[7] & ~told):
             m.d.sync += [told.eq(1), self.speed.eq(1)]
-        with m.If(found | ~recovering):
+        # An EIOS of the clock of a training sequence came after this sequence: both may end in one word.
+        with m.If(~recovering):
             m.d.sync += self.leaving.eq(0)
         with m.Elif((self.eios & self.lanes.active).any()):
             m.d.sync += self.leaving.eq(1)
+        with m.Elif(found):
+            m.d.sync += self.leaving.eq(0)
         quiet = Signal(range(_HEARD + 1))
         m.d.comb += self.heard.eq(quiet != 0)
         with m.If(found | self.tlp | self.dllps.valid):
