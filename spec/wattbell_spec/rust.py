@@ -88,6 +88,7 @@ def wire() -> str:
         spec.MarkerSource,
         spec.LossSource,
         spec.GuessReason,
+        spec.MalformedClass,
     ):
         assert issubclass(enum, (IntEnum, IntFlag))
         module = "".join(f"_{c.lower()}" if c.isupper() else c for c in enum.__name__).lstrip("_")

@@ -195,7 +195,7 @@ class EventType(IntEnum):
     BAR0 = 11  # arg32 address bits 43:12 of BAR0
     POWER_STATE = 12  # Set Features 02h completed without error: arg8 CDW11 7:0
     GUESSING = 13  # arg8 GuessReason; arg16 qid (of SECOND_FUNCTION its requester ID)
-    MALFORMED = 14  # arg8 direction (0 host to drive, 1 drive to host); a TLP was rejected as malformed
+    MALFORMED = 14  # arg8 direction (0 host to drive, 1 drive to host), arg16 MalformedClass: a TLP was rejected, or is poisoned
     RUN = 15  # arg8 1 capture started, 0 stopped
     # Below: only from a rig that taps the lanes (LINK blocks). arg8 is the direction: 0 host to drive, 1 drive to host
     LINK_STATE = 16  # arg16 LinkState of this direction alone; LINK has the state of both together
@@ -274,6 +274,18 @@ class GuessReason(IntEnum):
     SECOND_FUNCTION = 3  # the drive's TLPs of a second function were seen: that function is not followed
     SQE_PARTS = 4  # the drive reads SQEs in parts: the queues that such SQEs create are unknown
     SQES_UNREAD = 5  # the drive took SQEs without a read, as from a queue in its own memory: their commands have NO_SQE
+
+
+class MalformedClass(IntEnum):
+    """Reasons why the parser rejects a TLP. If several hold, the first counts."""
+
+    CUT = 1  # it did not come whole: another TLP began inside it, beats are missing, or the link layer rejected it
+    PREFIXES = 2  # more than 4 end-to-end prefixes, more than 7 in all, a local one behind an end-to-end one, or no header behind them
+    ENCRYPTED = 3  # an IDE prefix: the payload is encrypted
+    FORMAT = 4  # unknown format of the header
+    LENGTH = 5  # its length is not the length that its header says
+    BOUNDARY = 6  # a memory request that crosses a 4 KiB boundary
+    POISONED = 7  # poisoned (EP); a poisoned TLP that moves data keeps its ticks, and its content is not used
 
 
 # --- TLP --------------------------------------------------------------------------------------------------------

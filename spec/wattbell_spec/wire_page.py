@@ -186,6 +186,7 @@ A flag belongs to at least one conversion of the block.
                 ("MarkerSource", spec.MarkerSource),
                 ("LossSource", spec.LossSource),
                 ("GuessReason", spec.GuessReason),
+                ("MalformedClass", spec.MalformedClass),
             )
         ),
         f"""## TLP

@@ -21,6 +21,7 @@ def test_every_field_and_every_member_is_on_it() -> None:
         spec.MarkerSource,
         spec.LossSource,
         spec.GuessReason,
+        spec.MalformedClass,
         spec.BlockContent,
         spec.TlpFate,
     )

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from wattbell_spec.wire import LinkState
 
 from ..layouts import tlp_beat
+from ..link.ltssm import PM_AGREEMENT
 from ..link.receiver import LATENCY, Receiver
 from ..queue import CrossingQueue
 from ..stream.linkside import SEEN_AS, link_port
@@ -140,6 +141,8 @@ class Direction(wiring.Component):
     rates : in ``link``, see Receiver.
     leaving : in ``link``, see Receiver.
     heard : in ``link``, see Receiver.
+    agreement : in ``link``, see Receiver.
+    other : ``agreement`` of the other direction, in that direction's clock.
     locked : see Receiver; asynchronous to all domains.
     aligned : see Receiver; asynchronous to all domains.
     rate : in ``sync``: 0, 1, 2 for 2.5, 5, 8 GT/s.
@@ -186,6 +189,8 @@ class Direction(wiring.Component):
                 "rates": Out(8),
                 "leaving": Out(1),
                 "heard": Out(1),
+                "agreement": Out(PM_AGREEMENT),
+                "other": In(PM_AGREEMENT),
             }
         )
 
@@ -232,7 +237,10 @@ class Direction(wiring.Component):
             self.rates.eq(receiver.rates),
             self.leaving.eq(receiver.leaving),
             self.heard.eq(receiver.heard),
+            self.agreement.eq(receiver.agreement),
         ]
+        # Two independent levels, in registers: no code that could be seen half changed.
+        m.submodules.other = FFSynchronizer(self.other.as_value(), receiver.other.as_value(), o_domain="link")
         if self._blocks:
             rate, present8 = Signal(2), Signal()
             m.submodules += FFSynchronizer(self.rate, rate, o_domain="link")

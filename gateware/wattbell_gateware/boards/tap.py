@@ -107,6 +107,7 @@ class Tap(Elaboratable):
             m.submodules.up = FFSynchronizer(shown, up)
 
         host, drive = directions
+        m.d.comb += [host.other.eq(drive.agreement), drive.other.eq(host.agreement)]
         for direction, side in zip(directions, sides(instrument), strict=True):
             connect(m, direction.tlps, side.tlps)
             connect(m, direction.link, side.link)

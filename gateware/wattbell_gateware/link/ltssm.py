@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from .layouts import DLLP
 from .training import TRAINING_SET
 
-__all__ = ["LANES_IN_USE", "SILENCE_TICKS", "LinkTracker", "State"]
+__all__ = ["LANES_IN_USE", "PM_AGREEMENT", "SILENCE_TICKS", "LinkTracker", "State"]
 
 SILENCE_TICKS = 2_000_000
 """Ticks (2 ms) without a locked lane after which an unannounced silence counts as link down."""
@@ -25,10 +25,15 @@ Packets pass deskew, queues, framing and store before they are seen. For this ma
 _LOW = 20
 """Compared bits of the ticks: 524 us to either side, more than the longest packet takes."""
 _DLLPS = 28
-"""Clocks that a DLLP comes later than an EIOS sent after it."""
+"""Clocks that a DLLP comes later than an EIOS sent after it, and until the other direction's agreement is known here."""
+_MISSED = 3
+"""Training sequences with numbers of another wire, without any of a wire between them, after which that wire is no longer in use.
+
+A bit error spoils two of them.
+"""
 _HEARD = 256
 """Clocks that ``heard`` stays high."""
-_PM_ENTER_L1, _PM_ENTER_L23, _PM_REQUEST_L1, _PM_ACK = 0x20, 0x21, 0x23, 0x24
+_PM_ENTER_L1, _PM_ENTER_L23, _PM_REQUEST_L1, _PM_ACK = 0x20, 0x21, 0x23, 0x24  # PCIe Base 4.0, 3.5.1
 _DISABLE_SCRAMBLING, _GOES_DOWN = 1 << 3, 0b11
 
 
@@ -55,6 +60,14 @@ LANES_IN_USE = data.StructLayout({"active": 4, "reverse": 1, "bypass": 1, "width
 """
 
 
+PM_AGREEMENT = data.StructLayout({"granted": 1, "ready": 1})
+"""PM DLLPs of a direction since its last TLP and its last training sequence.
+
+- ``granted``: the direction sent PM_Request_Ack.
+- ``ready``: the direction asked for L2/L3 (PM_Enter_L23).
+"""
+
+
 class LinkTracker(wiring.Component):
     """Follows a reduced LTSSM from training sequences, EIOS, FTS, packets and power management DLLPs of one direction.
 
@@ -62,8 +75,8 @@ class LinkTracker(wiring.Component):
     - Training sequences with a link number only: CONFIG.
     - Training sequences with both numbers: CONFIG after DETECT, POLLING or CONFIG; RECOVERY after any other state.
     - Logical idle or an intact packet that began after the last of these ordered sets: L0.
-    - EIOS in L0: L1 if the direction asked for L1 or granted it (PM DLLPs) since its last TLP; DETECT if it asked for L2/L3; else
-      L0S.
+    - EIOS in L0: L0S, unless a direction granted a request (PM_Request_Ack) since its last TLP; then DETECT if one asked for L2/L3,
+      else L1. A request alone shows nothing: the host may refuse it (PM_Active_State_Nak), and the drive's next EIOS is L0s.
     - EIOS in RECOVERY: a change of speed (``leaving``).
     - Hot reset or disable in RECOVERY, ``down``, or 2 ms without lock in a state that does not allow for it: DETECT.
 
@@ -86,6 +99,8 @@ class LinkTracker(wiring.Component):
     tlp_tick : tick at which this TLP began.
     dllps : :data:`.layouts.DLLP`.
     down : PERST# is asserted.
+    agreement : :data:`PM_AGREEMENT` of this direction.
+    other : the other direction's ``agreement``.
     now : tick counter.
     set : strobe: the host sets the lanes.
     set_to : lanes from the host, :data:`LANES_IN_USE`.
@@ -108,6 +123,7 @@ class LinkTracker(wiring.Component):
             "found": In(lanes), "values": In(data.ArrayLayout(TRAINING_SET, lanes)), "eios": In(lanes),
             "sets_tick": In(64), "locked": In(lanes), "idle": In(1), "idle_tick": In(64), "tlp": In(1), "tlp_tick": In(64),
             "dllps": In(stream.Signature(DLLP, always_ready=True)), "down": In(1), "now": In(64),
+            "agreement": Out(PM_AGREEMENT), "other": In(PM_AGREEMENT),
             "set": In(1), "set_to": In(LANES_IN_USE),
             "lanes": Out(LANES_IN_USE, init={"active": (1 << lanes) - 1, "width": (lanes - 1).bit_length()}),
             "state": Out(State), "changed": Out(1), "since": Out(64), "lanes_changed": Out(1), "speed": Out(1), "rates": Out(8),
@@ -120,20 +136,32 @@ class LinkTracker(wiring.Component):
         counts = Signal(self._lanes)
         seen = Signal(TRAINING_SET)
         numbered = Signal(self._lanes)
-        m.d.comb += counts.eq(self.found)
-        for n in reversed(range(self._lanes)):
-            with m.If(~self.locked[n]):  # a link that comes back narrower is silent on the other wires
+        last = self._lanes - 1
+        shows, leads = Signal(self._lanes), Signal()
+        missed_by = [Signal(range(_MISSED), name=f"missed{n}") for n in range(self._lanes)]
+        # Lane 0 is on the first or the last wire. Its training sequences measure how long the other wires have had none.
+        m.d.comb += [counts.eq(self.found), leads.eq(Mux(missed_by[0] == _MISSED - 1, shows[last], shows[0]))]
+        for n, missed in reversed(list(enumerate(missed_by))):
+            misses = leads if n else shows[last]
+            m.d.comb += shows[n].eq(self.found[n] & ~self.values[n].link_pad & ~self.values[n].lane_pad)
+            with m.If(self.found[n]):
+                m.d.sync += missed.eq(0)
+            with m.Elif(misses):
+                m.d.sync += missed.eq(Mux(missed == _MISSED - 1, missed, missed + 1))
+            # A link that becomes narrower is silent on the other wires, or noise keeps their lock for some time.
+            with m.If(~self.locked[n] | (misses & (missed == _MISSED - 1))):
                 m.d.sync += numbered[n].eq(0)
             with m.If(self.found[n]):
                 m.d.comb += seen.eq(self.values[n])
-                m.d.sync += numbered[n].eq(~self.values[n].link_pad & ~self.values[n].lane_pad)
+                m.d.sync += numbered[n].eq(shows[n])
         self._states(m, counts.any(), seen)
         self._wires(m, counts, numbered)
         return m
 
     def _states(self, m: Module, found, seen) -> None:
         state = self.state
-        asked_l1, asked_l23, asked = Signal(), Signal(), Signal(_LOW)
+        agreement, asked = self.agreement, Signal(_LOW)
+        granted, to_sleep = agreement.granted | self.other.granted, agreement.ready | self.other.ready
         locked_at, silence, silent = Signal(_SILENCE_BITS), Signal(_SILENCE_BITS), Signal()
         kind = self.dllps.payload.body[:8]
         # An EIOS is interpreted once the DLLPs before it have come through. The change still has the tick of the EIOS.
@@ -166,15 +194,16 @@ class LinkTracker(wiring.Component):
             m.d.sync += [locked_at.eq(self.now), silent.eq(0)]
         with m.Elif(long):  # held, because the low bits wrap around
             m.d.sync += silent.eq(1)
-        with m.If(self.tlp & later(self.tlp_tick, asked)):  # a TLP's verdict comes later than a DLLP's
-            m.d.sync += [asked_l1.eq(0), asked_l23.eq(0)]
-        with m.If(self.dllps.valid):
-            with m.If((kind == _PM_ENTER_L1) | (kind == _PM_REQUEST_L1) | (kind == _PM_ACK) | (kind == _PM_ENTER_L23)):
-                m.d.sync += asked.eq(self.dllps.payload.tick[:_LOW])
-            with m.If((kind == _PM_ENTER_L1) | (kind == _PM_REQUEST_L1) | (kind == _PM_ACK)):
-                m.d.sync += asked_l1.eq(1)
-            with m.If(kind == _PM_ENTER_L23):
-                m.d.sync += asked_l23.eq(1)
+        with m.If((self.tlp & later(self.tlp_tick, asked)) | found):  # a TLP's verdict comes later than a DLLP's
+            m.d.sync += agreement.eq(0)
+        with m.If(self.dllps.valid & ((kind == _PM_ACK) | (kind == _PM_ENTER_L23))):
+            m.d.sync += asked.eq(self.dllps.payload.tick[:_LOW])
+            with m.If(kind == _PM_ACK):
+                m.d.sync += agreement.granted.eq(1)
+            with m.Else():
+                m.d.sync += agreement.ready.eq(1)
+        with m.If(self.dllps.valid & ((kind == _PM_ENTER_L1) | (kind == _PM_REQUEST_L1))):
+            m.d.sync += agreement.ready.eq(0)
 
         def go(there, since=self.sets_tick):
             return [state.eq(there), self.changed.eq(state.as_value() != Value.cast(there)), self.since.eq(since)]
@@ -194,12 +223,13 @@ class LinkTracker(wiring.Component):
             with m.Else():
                 m.d.sync += go(Mux(configuring, State.CONFIG.value, State.RECOVERY.value))
         with m.Elif(ending == 1):
-            with m.If(state == State.L0):
-                m.d.sync += go(Mux(asked_l23, State.DETECT.value, Mux(asked_l1, State.L1.value, State.L0S.value)), ending_tick)
+            # A direction may wake from L0s for no more than PM_Request_Ack. Its DLLP shows the L0 that was too short to be seen.
+            with m.If((state == State.L0) | ((state == State.L0S) & agreement.granted)):
+                m.d.sync += go(Mux(granted, Mux(to_sleep, State.DETECT.value, State.L1.value), State.L0S.value), ending_tick)
         with m.Elif(evidence & ~self.eios.any() & (state != State.POLLING)):
             m.d.sync += go(State.L0, since)
             with m.If(state != State.L0):
-                m.d.sync += [asked_l1.eq(0), asked_l23.eq(0)]
+                m.d.sync += agreement.eq(0)
         # Not in CONFIG: RECOVERY may lead there and back with the data link layer up.
         m.d.comb += self.forget.eq(self.changed & ((state == State.DETECT) | (state == State.POLLING)))
 
@@ -213,10 +243,13 @@ class LinkTracker(wiring.Component):
             m.d.sync += told.eq(0)
         with m.Elif(found & seen.rates[7] & ~told):
             m.d.sync += [told.eq(1), self.speed.eq(1)]
-        with m.If(found | ~recovering):
+        # An EIOS of the clock of a training sequence came after this sequence: both may end in one word.
+        with m.If(~recovering):
             m.d.sync += self.leaving.eq(0)
         with m.Elif((self.eios & self.lanes.active).any()):
             m.d.sync += self.leaving.eq(1)
+        with m.Elif(found):
+            m.d.sync += self.leaving.eq(0)
         quiet = Signal(range(_HEARD + 1))
         m.d.comb += self.heard.eq(quiet != 0)
         with m.If(found | self.tlp | self.dllps.valid):

@@ -12,7 +12,7 @@ from .block_receiver import BlockReceiver
 from .events import LINK_EVENT, EventQueue, of_interest
 from .framer import FAULTS
 from .layouts import DLLP
-from .ltssm import LANES_IN_USE, LinkTracker, State
+from .ltssm import LANES_IN_USE, PM_AGREEMENT, LinkTracker, State
 from .store import Fate, TlpStore
 from .symbol_receiver import LATENCY, SymbolReceiver
 
@@ -111,6 +111,8 @@ class Receiver(wiring.Component):
     rates : see :class:`.ltssm.LinkTracker`; for the part that sets ``rate``.
     leaving : see :class:`.ltssm.LinkTracker`; for the part that sets ``rate``.
     heard : see :class:`.ltssm.LinkTracker`; for the part that sets ``rate``.
+    agreement : see :class:`.ltssm.LinkTracker`; for the other direction's receiver.
+    other : ``agreement`` of the other direction's receiver.
     aligned : the lanes are deskewed.
     locked : every wire has lock at the current rate.
     inverted : every wire has inverted polarity at the current rate.
@@ -141,6 +143,7 @@ class Receiver(wiring.Component):
             "pending_tick": Out(64), "lost_behind": In(1),
             "events": Out(stream.Signature(LINK_EVENT)), "counters": Out(COUNTERS),
             "state": Out(State), "lanes": Out(LANES_IN_USE), "rates": Out(8), "leaving": Out(1), "heard": Out(1),
+            "agreement": Out(PM_AGREEMENT), "other": In(PM_AGREEMENT),
             "aligned": Out(1), "locked": Out(lanes), "inverted": Out(lanes),
         })  # fmt: skip
 
@@ -166,6 +169,8 @@ class Receiver(wiring.Component):
             self.rates.eq(tracker.rates),
             self.leaving.eq(tracker.leaving),
             self.heard.eq(tracker.heard),
+            self.agreement.eq(tracker.agreement),
+            tracker.other.eq(self.other),
         ]
         # The tracker sees everything a clock later, because it is far from its sources.
         m.d.sync += [

@@ -154,7 +154,7 @@ class OrderedSetReader(wiring.Component):
                 m.d.sync += whole.eq(coming)
 
         # 4: check whether all symbols since COM fitted
-        alive, before, had, over = Signal(), Signal(TRAINING_SET), Signal(), Signal()
+        alive, before, had, over, follows = Signal(), Signal(TRAINING_SET), Signal(), Signal(), Signal()
         lives, ended, fails = alive, [], []
         for n in times:
             goes_on = Signal(name=f"alive{n}")
@@ -162,11 +162,14 @@ class OrderedSetReader(wiring.Component):
             m.d.comb += goes_on.eq(begins[n] | (lives & fit[n]))
             fails.append(~goes_on & ~ended[-1])
             lives = goes_on
-        m.d.sync += [over.eq(fitted & Cat(ended).any()), self.found.eq(0)]
+        m.d.sync += [over.eq(fitted & Cat(ended).any()), follows.eq(had), self.found.eq(0)]
         with m.If(fitted):
             m.d.sync += alive.eq(lives)
+            # What fails in the word of an end comes after this end: it breaks the row for the next set, not for this one.
             with m.If(Cat(fails).any()):
                 m.d.sync += had.eq(0)
+            with m.Elif(Cat(ended).any()):
+                m.d.sync += had.eq(1)
         with m.If(over):
-            m.d.sync += [before.eq(whole), had.eq(1), self.found.eq(had & (whole == before)), self.value.eq(whole)]
+            m.d.sync += [before.eq(whole), self.found.eq(follows & (whole == before)), self.value.eq(whole)]
         return m

@@ -125,7 +125,7 @@ class Dispatch:
 
         with m.State("MALFORMED"):
             self.map.keep(m)
-            self.report.event(m, spec.EventType.MALFORMED, arg8=tlp.up)
+            self.report.event(m, spec.EventType.MALFORMED, arg8=tlp.up, arg16=tlp.header.why)
             m.next = Place.DONE
             # A poisoned TLP moves data, and what it says is not used. PCIe: Error Forwarding
             with m.If(tlp.up & (tlp.header.kind == TlpKind.MWR)):

@@ -24,6 +24,7 @@ HEADER = data.StructLayout(
         "kind": TlpKind,
         "lost": unsigned(1),  # one or more TLPs of this direction were lost before this one
         "bad": unsigned(1),  # a TLP was refused here (kind is NONE), or this one is poisoned
+        "why": unsigned(3),  # with `bad`: MalformedClass of the wire format
         "tick": unsigned(64),
         # Address of the first byte's double word; configuration: register offset, and the function from bit 16 on; completions: lower
         # address; MSG: message code.
@@ -36,7 +37,7 @@ HEADER = data.StructLayout(
         "at": unsigned(2),  # of a memory request: 0 untranslated address, 1 translation request, 2 translated address
         "four": unsigned(1),  # the header has four double words, not three
         "data": unsigned(1),  # there is payload
-        "digest": unsigned(1),  # there is a digest after it
+        "digest": unsigned(1),  # there is a digest (ECRC) after it
         "kept": unsigned(1),  # the TLP is in the payload buffer
         "base": unsigned(14),  # double-word index of the TLP's first byte in the payload buffer
         "end": unsigned(14),  # double-word index after the TLP: the buffer may be freed up to here
@@ -51,7 +52,7 @@ def payload_start(header) -> Value:
 
 
 def total_dws(header) -> Value:
-    """Return the double words of the whole TLP."""
+    """Return the double words of the whole TLP from its header on, with its digest."""
     return ((header.four + 3) + (header.length & header.data.replicate(11)) + header.digest)[:11]
 
 

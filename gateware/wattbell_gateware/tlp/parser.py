@@ -9,7 +9,10 @@ Payload stays in a ring of beats, in the place where it arrived; a header holds 
 a reader: payload of unused TLPs, and of memory writes longer than `KEEP` double words (unless ``keep_long``). Between the beats of
 these TLPs ``skip`` is high, and only the last beat's part of their length is checked.
 
-Latency from a TLP's last beat to its header is 3 clocks. The parser takes a beat in every clock.
+TLP prefixes are removed first (:class:`.prefixes.PrefixSkipper`). The address of a request with a PASID counts as an address without
+one. A digest (ECRC) belongs to the length of a TLP; its value is not checked, as the LCRC has covered it on this link.
+
+Latency from a TLP's last beat to its header is 3 clocks, after prefixes 3 or 4. The parser takes a beat in every clock.
 """
 
 from __future__ import annotations
@@ -19,11 +22,13 @@ from collections.abc import Callable
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
+from wattbell_spec.wire import MalformedClass
 
 from ..layouts import tlp_beat
 from ..queue import Queue
 from .headers import HEADER, FirstWord, TlpKind, swap_bytes
+from .prefixes import PrefixSkipper
 
 KEEP = 16
 """Longest memory write that keeps its payload, in double words: doorbells, CQEs, interrupts."""
@@ -107,7 +112,7 @@ class TlpParser(wiring.Component):
 
     def _stores(self, word: FirstWord, keep_long: Value) -> Value:
         """Return whether the payload of the TLP that begins with `word` will be read."""
-        short = word.total <= LONG
+        short = word.length <= LONG - 3
         if self.upstream:
             return ((word.kind == TlpKind.MWR) & ((word.length <= KEEP) | keep_long)) | ((word.kind == TlpKind.CPLD) & short)
         return ((word.kind == TlpKind.MWR) & (word.length <= KEEP)) | (word.kind == TlpKind.CPLD) | (word.kind == TlpKind.CFGWR)
@@ -117,7 +122,9 @@ class TlpParser(wiring.Component):
         lanes = self.width // 32
         lane_bits = (lanes - 1).bit_length()
         ring_bits = (self.depth_beats - 1).bit_length()
-        beat, valid = self.beats.payload, self.beats.valid
+        m.submodules.prefixes = prefixes = PrefixSkipper(self.width)
+        connect(m, flipped(self.beats), prefixes.i)
+        beat, valid = prefixes.o.payload, prefixes.o.valid
 
         m.submodules.ring = ring = Memory(shape=self.width, depth=self.depth_beats, init=[])
         write, read = ring.write_port(), ring.read_port()
@@ -187,7 +194,7 @@ class TlpParser(wiring.Component):
 
         # --- the last beat: check that the TLP is intact --------------------------------------------------------
         dws = Signal(13)
-        length_ok, bad = Signal(), Signal()
+        length_ok, bad, cut = Signal(), Signal(), Signal()
         full = beat.dws == lanes
         m.d.comb += [
             dws.eq((count_now << lane_bits) + beat.dws),
@@ -198,12 +205,13 @@ class TlpParser(wiring.Component):
                     (beat.dws[:lane_bits] == word.total[:lane_bits]) & (beat.dws != 0),
                 )
             ),
-            bad.eq(beat.error | (ragged & ~beat.first) | ~(beat.first | inside) | ~word.fmt_known | ~length_ok),
+            cut.eq(beat.error | (ragged & ~beat.first) | ~(beat.first | inside)),
+            bad.eq(cut | prefixes.odd | prefixes.encrypted | ~word.fmt_known | ~length_ok),
         ]
 
         # --- one stage later (the registers still hold the TLP that ended): make its header -----------------------
         done, broken = Signal(), Signal()  # `broken`: a TLP began before the one before it had ended
-        done_bad = Signal()
+        done_bad, fault = Signal(), Signal(MalformedClass)
         done_base = Signal(ring_bits + 1)
         m.d.sync += [done.eq(valid & beat.last), broken.eq(valid & beat.first & inside)]
         # Ticks of a direction do not decrease, and no entry of the FIFO is 2**(TICK_BITS - 1) ticks (0.13 s) older than the latest
@@ -232,7 +240,15 @@ class TlpParser(wiring.Component):
             with m.If(beat.first):
                 m.d.sync += missing.eq(beat.lost)
             with m.If(beat.last):
-                m.d.sync += [done_bad.eq(bad), done_base.eq(committed)]
+                m.d.sync += [done_bad.eq(bad), done_base.eq(committed), fault.eq(MalformedClass.LENGTH)]
+                for holds, of in (
+                    (~word.fmt_known, MalformedClass.FORMAT),
+                    (prefixes.encrypted, MalformedClass.ENCRYPTED),
+                    (prefixes.odd, MalformedClass.PREFIXES),
+                    (cut, MalformedClass.CUT),
+                ):
+                    with m.If(holds):
+                        m.d.sync += fault.eq(of)
                 with m.If(storing_now & ~no_room_now & ~bad):
                     m.d.sync += committed.eq(at + 1)
 
@@ -285,7 +301,7 @@ class TlpParser(wiring.Component):
         m.d.comb += useful.eq((sum(decoded.kind == k for k in wanted) != 0) | (is_wire if self.upstream else 0))
 
         # --- into the FIFO, with the flags of losses --------------------------------------------------------------
-        refused, good, poisoned = Signal(), Signal(), Signal()
+        refused, good, poisoned, why = Signal(), Signal(), Signal(), Signal(MalformedClass)
         dropped, missed = Signal(), Signal()
         lost_flag = Signal()
         pushed = Signal(HEADER)
@@ -302,6 +318,8 @@ class TlpParser(wiring.Component):
             pushed.eq(entry),
             pushed.lost.eq(lost_flag | missed),
             pushed.bad.eq(refused | broken | poisoned),
+            why.eq(Mux(done_bad, fault, Mux(crosses & useful, MalformedClass.BOUNDARY, MalformedClass.POISONED))),
+            pushed.why.eq(Mux(refused | poisoned, why, Mux(broken, MalformedClass.CUT, 0))),
             push.eq(refused | broken | (good & ~no_room) | lost_flag | missed),
         ]
         with m.If(~good | no_room):
@@ -317,8 +335,8 @@ class TlpParser(wiring.Component):
             self.headers.valid.eq(queue.o.valid),
             queue.o.ready.eq(self.headers.ready),
             self.tick.eq(tick),
-            self.pending.eq(inside | done | queue.latent),
-            self.pending_tick.eq(Mux(done | queue.latent, 0, tick)),
-            self.busy.eq(done | broken | (lost_flag & queue.i.ready) | queue.latent),
+            self.pending.eq(inside | prefixes.holds | done | queue.latent),
+            self.pending_tick.eq(Mux(done | queue.latent | (prefixes.holds & ~inside), 0, tick)),
+            self.busy.eq(done | broken | prefixes.holds | (lost_flag & queue.i.ready) | queue.latent),
         ]
         return m

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from wattbell_spec.wire import EventType, GuessReason, LinkState, LossSource, MarkerSource, ResetCause
+from wattbell_spec.wire import EventType, GuessReason, LinkState, LossSource, MalformedClass, MarkerSource, ResetCause
 
 _NAMES = {
     EventType.CLKREQ: ("CLKREQ# asserted", "CLKREQ# released"),
@@ -22,6 +22,16 @@ NOT_FOLLOWED: dict[int, str] = {
     GuessReason.SQES_UNREAD: "the drive does not read a queue's entries, which may lie in the drive's memory: the commands have no entry",
 }
 """Reports of the gateware that commands are missing, by reason: the first lines of a capture's description."""
+_REFUSED: dict[int, str] = {
+    MalformedClass.CUT: "cut short",
+    MalformedClass.PREFIXES: "prefixes that PCIe forbids",
+    MalformedClass.ENCRYPTED: "encrypted",
+    MalformedClass.FORMAT: "unknown format",
+    MalformedClass.LENGTH: "wrong length",
+    MalformedClass.BOUNDARY: "crosses a 4 KiB boundary",
+    MalformedClass.POISONED: "poisoned",
+    0: "no class (a rig before this version)",
+}
 _QUEUES = ("submission", "completion")
 _DIRECTIONS = ("host to drive", "drive to host")
 LINK_STATES = {int(state): state.name.replace("_", ".").replace("L0S", "L0s") for state in LinkState} | {0: "unknown"}
@@ -52,6 +62,8 @@ def event_text(kind: int, arg8: int, arg16: int, arg32: int) -> str:
     if event is EventType.GUESSING and arg8 in NOT_FOLLOWED:
         function = f"{arg16 >> 8:02x}:{arg16 >> 3 & 31:02x}.{arg16 & 7}"
         return f"{NOT_FOLLOWED[arg8]} ({function if arg8 == GuessReason.SECOND_FUNCTION else f'submission queue {arg16}'})"
+    if event is EventType.MALFORMED:
+        return f"TLP refused, {_DIRECTIONS[arg8 & 1]}: {_REFUSED.get(arg16, f'class {arg16}')}"
     if event in _OF_ARG8:
         text, names = _OF_ARG8[event]
         return f"{text} {_of(names, arg8)}"

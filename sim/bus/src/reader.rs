@@ -173,14 +173,8 @@ fn decode(kind: u8, flags: u8, body: &[u8]) -> std::result::Result<Body, String>
     let want = |n: usize| if body.len() == n { Ok(()) } else { Err(format!("type {kind} of {} bytes", body.len())) };
     Ok(match kind {
         TLP_DOWN | TLP_UP => {
-            let header = Header::from_bytes(body).ok_or("a TLP shorter than its header")?;
-            let payload = &body[header.as_bytes().len()..];
-            let expected = if flags & FLAG_LEFT_OUT != 0 { 0 } else { header.payload_len() };
-            if payload.len() != expected {
-                return Err(format!("a TLP payload of {} bytes where {expected} belong", payload.len()));
-            }
-            let payload = (flags & FLAG_LEFT_OUT == 0 || header.payload_len() == 0).then(|| payload.to_vec());
-            Body::Tlp(if kind == TLP_DOWN { Direction::Down } else { Direction::Up }, Tlp { header, payload })
+            let tlp = Tlp::from_bytes(body, flags & FLAG_LEFT_OUT != 0)?;
+            Body::Tlp(if kind == TLP_DOWN { Direction::Down } else { Direction::Up }, tlp)
         }
         BURST => {
             if body.len() < 12 {

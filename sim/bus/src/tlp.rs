@@ -16,6 +16,9 @@ const CFGRD0: u8 = 0x04;
 const CFGWR0: u8 = 0x44;
 const CPL: u8 = 0x0A;
 const CPLD: u8 = 0x4A;
+/// Fmt of a TLP prefix (2.2.1): 100.
+const PREFIX: u8 = 0x80;
+const PREFIX_MASK: u8 = 0xE0;
 
 /// Completion status field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +72,11 @@ impl Header {
         }
         let dws = usize::from(self.bytes[2] & 3) << 8 | usize::from(self.bytes[3]);
         4 * if dws == 0 { 1024 } else { dws }
+    }
+
+    /// Whether it announces a digest (TD).
+    pub fn has_digest(&self) -> bool {
+        self.bytes[2] & 0x80 != 0
     }
 
     /// Header and payload together, in bytes.
@@ -144,6 +152,15 @@ impl Header {
     }
 }
 
+/// What few TLPs have around header and payload.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Around {
+    /// TLP prefixes before the header, whole double words.
+    pub prefixes: Vec<u8>,
+    /// The digest (ECRC) behind the payload.
+    pub digest: Option<[u8; 4]>,
+}
+
 /// A TLP: header and payload, unless the trace omits the payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tlp {
@@ -151,6 +168,8 @@ pub struct Tlp {
     pub header: Header,
     /// Payload bytes; `None` if omitted (plays as zeros). Empty for a TLP without data.
     pub payload: Option<Vec<u8>>,
+    /// Prefixes and digest, if the TLP has any.
+    pub around: Option<Box<Around>>,
 }
 
 impl Tlp {
@@ -158,21 +177,69 @@ impl Tlp {
     fn with_data(header: Header, offset: usize, data: &[u8]) -> Self {
         let mut payload = vec![0; header.payload_len()];
         payload[offset..offset + data.len()].copy_from_slice(data);
-        Self { header, payload: Some(payload) }
+        Self::new(header, Some(payload))
     }
 
     fn bare(header: Header) -> Self {
-        Self { header, payload: Some(Vec::new()) }
+        Self::new(header, Some(Vec::new()))
+    }
+
+    /// A TLP without prefixes and digest.
+    pub fn new(header: Header, payload: Option<Vec<u8>>) -> Self {
+        Self { header, payload, around: None }
+    }
+
+    /// Takes a TLP of `bytes`: prefixes, header, payload (unless `left_out`), and a digest where the header announces one.
+    /// The error says what is wrong with them.
+    pub fn from_bytes(bytes: &[u8], left_out: bool) -> Result<Self, String> {
+        let is_prefix = |dw: &[u8]| dw[0] & PREFIX_MASK == PREFIX;
+        let prefixes = 4 * bytes.chunks_exact(4).take_while(|dw| is_prefix(dw)).count();
+        let rest = &bytes[prefixes..];
+        let header = Header::from_bytes(rest).ok_or("a TLP shorter than its header")?;
+        let rest = &rest[header.as_bytes().len()..];
+        let expected = if left_out { 0 } else { header.payload_len() };
+        let digest = match rest.get(expected..) {
+            Some(&[a, b, c, d]) if header.has_digest() => Some([a, b, c, d]),
+            Some([]) => None,
+            _ => return Err(format!("a TLP payload of {} bytes where {expected} belong", rest.len())),
+        };
+        let around = (prefixes != 0 || digest.is_some())
+            .then(|| Box::new(Around { prefixes: bytes[..prefixes].to_vec(), digest }));
+        let payload = (!left_out || header.payload_len() == 0).then(|| rest[..expected].to_vec());
+        Ok(Self { header, payload, around })
+    }
+
+    /// The prefixes before the header.
+    #[inline]
+    pub fn prefixes(&self) -> &[u8] {
+        self.around.as_ref().map_or(&[], |around| &around.prefixes)
+    }
+
+    /// The digest behind the payload.
+    #[inline]
+    pub fn digest(&self) -> Option<[u8; 4]> {
+        self.around.as_ref().and_then(|around| around.digest)
+    }
+
+    /// The bytes as on the wire; a payload that was left out as zeros.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = [self.prefixes(), self.header.as_bytes(), self.payload.as_deref().unwrap_or_default()].concat();
+        if self.payload.is_none() {
+            bytes.resize(bytes.len() + self.header.payload_len(), 0);
+        }
+        bytes.extend(self.digest().into_iter().flatten());
+        bytes
     }
 
     /// Returns the same TLP without its payload.
     pub fn left_out(header: Header) -> Self {
-        Self { header, payload: if header.payload_len() == 0 { Some(Vec::new()) } else { None } }
+        Self::new(header, (header.payload_len() == 0).then(Vec::new))
     }
 
-    /// Bytes on the wire, header and payload.
+    /// Bytes on the wire: prefixes, header, payload, digest.
     pub fn len(&self) -> usize {
-        self.header.tlp_len()
+        let around = self.around.as_ref().map_or(0, |a| a.prefixes.len() + a.digest.map_or(0, |digest| digest.len()));
+        self.header.tlp_len() + around
     }
 
     /// Always false: every TLP has a header.

@@ -129,6 +129,7 @@ fn number(direction: Direction) -> u8 {
 fn encode(body: &Body, out: &mut Vec<u8>) -> Result<(u8, u8)> {
     Ok(match body {
         Body::Tlp(direction, tlp) => {
+            out.extend_from_slice(tlp.prefixes());
             out.extend_from_slice(tlp.header.as_bytes());
             let flags = match &tlp.payload {
                 Some(payload) if payload.len() != tlp.header.payload_len() => {
@@ -144,6 +145,7 @@ fn encode(body: &Body, out: &mut Vec<u8>) -> Result<(u8, u8)> {
                 }
                 None => FLAG_LEFT_OUT,
             };
+            out.extend(tlp.digest().into_iter().flatten());
             (if *direction == Direction::Down { TLP_DOWN } else { TLP_UP }, flags)
         }
         Body::Burst(b) => {

@@ -4,8 +4,9 @@ use crate::rtl::Beat;
 use std::collections::VecDeque;
 use wattbell_bus::Tlp;
 
-/// Registers between the pins and the receiver: one of the simulated board, one of the instrument.
-const STAGES: usize = 2;
+/// Registers between the pins and the receiver: one of the simulated board, one of the instrument, and one more behind TLPs
+/// with prefixes, whose last double words may leave a cycle late.
+const STAGES: usize = 3;
 
 /// Turns TLPs into beats. A TLP starts in the first cycle with a tick not before its own tick, or directly after the previous TLP. Each
 /// beat carries the tick of the TLP's first symbol, however late the beat is sent.
@@ -114,26 +115,25 @@ impl BeatStream {
 }
 
 fn dws_of(tlp: &Tlp) -> usize {
-    let payload = tlp.payload.as_ref().map_or(tlp.header.payload_len(), Vec::len);
-    (tlp.header.as_bytes().len() + payload).div_ceil(4)
+    tlp.len().div_ceil(4)
 }
 
 /// Word `index` of the TLP as on the wire; a payload omitted from the trace is zero.
 fn dw(tlp: &Tlp, index: usize) -> u32 {
-    let header = tlp.header.as_bytes();
-    let at = index * 4;
-    let bytes = if at < header.len() {
-        &header[at..]
-    } else {
-        match &tlp.payload {
-            Some(payload) => &payload[at - header.len()..],
-            None => return 0,
+    let (prefixes, header, payload) =
+        (tlp.prefixes(), tlp.header.as_bytes(), tlp.payload.as_deref().unwrap_or_default());
+    let mut at = index * 4;
+    for (bytes, length) in [(prefixes, prefixes.len()), (header, header.len()), (payload, tlp.header.payload_len())] {
+        if at < length {
+            let here = bytes.get(at..).unwrap_or_default(); // nothing of a payload that was left out
+            let mut word = [0; 4];
+            let n = here.len().min(4);
+            word[..n].copy_from_slice(&here[..n]);
+            return u32::from_le_bytes(word);
         }
-    };
-    let mut word = [0; 4];
-    let n = bytes.len().min(4);
-    word[..n].copy_from_slice(&bytes[..n]);
-    u32::from_le_bytes(word)
+        at -= length;
+    }
+    u32::from_le_bytes(tlp.digest().unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -367,3 +367,13 @@ pub mod guess_reason_code {
     pub const SQE_PARTS: u8 = 4;
     pub const SQES_UNREAD: u8 = 5;
 }
+
+pub mod malformed_class_code {
+    pub const CUT: u8 = 1;
+    pub const PREFIXES: u8 = 2;
+    pub const ENCRYPTED: u8 = 3;
+    pub const FORMAT: u8 = 4;
+    pub const LENGTH: u8 = 5;
+    pub const BOUNDARY: u8 = 6;
+    pub const POISONED: u8 = 7;
+}

@@ -43,7 +43,7 @@ async def random_traffic(dut):
                 before = len(link.sent)
                 link.malformed(direction)
                 if len(link.sent) > before:
-                    model.events.append((link.sent[-1].tick, "MALFORMED", direction, 0, 0))
+                    model.events.append((link.sent[-1].tick, "MALFORMED", direction, int(link.refused_as), 0))
             clock.after(r.randrange(200, 4000), noise)
 
     clock.after(100, noise)

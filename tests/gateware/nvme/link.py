@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
+from wattbell_spec.wire import MalformedClass
 
 DOWN, UP = 0, 1
 _WITH_DATA = {DOWN: (0x4A,), UP: (0x40, 0x60)}
@@ -192,4 +193,17 @@ class Link:
         else:
             raw[0] |= 0xA0  # no such format
         self.raw(direction, bytes(raw), error)
+        self.refused_as = _class(raw, error)
         self.refused = getattr(self, "refused", 0) + 1
+
+
+def _class(raw: bytes, error: bool) -> MalformedClass:
+    """Return why this TLP must be refused, by its bytes; a victim may have been refused before."""
+    words = 4 if raw[0] & 0x20 else 3
+    if raw[0] & 0x40:
+        words += (int.from_bytes(raw[2:4], "big") & 0x3FF) or 1024
+    if error:
+        return MalformedClass.CUT
+    if raw[0] & 0x80:
+        return MalformedClass.FORMAT
+    return MalformedClass.LENGTH if len(raw) != 4 * words else MalformedClass.POISONED

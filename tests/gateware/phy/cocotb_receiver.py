@@ -148,6 +148,7 @@ async def power_and_speed(dut):
     unscrambled.
     """
     it = await tap(dut)
+    dut.other.value = 1  # the host grants each request
     sent = tr.Traffic(LANES, seed=6, rate=0)
     sent.train()
     sent.some(3)
@@ -180,6 +181,7 @@ async def power_and_speed(dut):
 async def power_at_8(dut):
     """L1, a hot reset, L2 at 8 GT/s."""
     it = await tap(dut)
+    dut.other.value = 1  # the host grants each request
     sent = tr.Traffic(LANES, seed=7, rate=2)
     await up(it, sent)
     sent.some(3)
@@ -239,6 +241,7 @@ async def speeds(dut, lanes):
 async def narrower(dut):
     """A link goes down and comes back narrower, silent on the other wires: these are no longer in use."""
     it = await tap(dut)
+    dut.other.value = 1  # the host grants each request
     played = []
     for lanes in (LANES, 1, LANES):
         sent = tr.Traffic(lanes, seed=40 + len(played), rate=0)
@@ -305,7 +308,7 @@ async def ticks_of_states(dut, rate, lanes):
     mark()
     sent.sleep()
     sent.some(3)
-    sent.dllp(bytes([0x23, 0, 0, 0]))
+    sent.dllp(bytes([0x24, 0, 0, 0]))
     mark()
     sent.link.electrical_idle(300)
     begins = len(sent.link.blocks) if rate == 2 else len(sent.link.columns)

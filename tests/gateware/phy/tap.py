@@ -89,6 +89,7 @@ class Tap:
             "polarity",
             "lanes_set",
             "lanes_to",
+            "other",
             *(("raw8", "raw8_valid") if BLOCKS else ()),
         ):
             getattr(dut, name).value = 0

@@ -3,7 +3,7 @@
 from tests.gateware import harness
 from tests.gateware.phy.phy_tops import ReceiverTop
 
-MODULES = ("cocotb_receiver", "cocotb_speeds", "cocotb_timestamps", "cocotb_gen3")
+MODULES = ("cocotb_receiver", "cocotb_speeds", "cocotb_timestamps", "cocotb_gen3", "cocotb_power")
 
 
 def test_receiver():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import zlib
 from dataclasses import dataclass
 
 import cocotb
@@ -13,6 +14,7 @@ from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
 from wattbell_gateware.layouts import tlp_beat
 from wattbell_gateware.tlp import HEADER, TlpKind
+from wattbell_spec.wire import MalformedClass
 
 from tests.gateware.packing import pack, unpack
 
@@ -49,6 +51,10 @@ class Item:
     """The link layer missed TLPs before it."""
     poisoned: bool = False
     """It comes out, and counts as malformed."""
+    prefixes: int = 0
+    digest: int = 0
+    why: str = ""
+    """The class of a refused or poisoned TLP, in the words of the wire format."""
 
 
 def make(r: random.Random) -> Tlp:
@@ -102,32 +108,78 @@ def kind_of(tlp: Tlp) -> TlpKind:
     return TlpKind.NONE if UPSTREAM and kind in (TlpKind.CPL, TlpKind.CFGRD, TlpKind.CFGWR) else kind
 
 
-def whole(tlp: Tlp) -> Item:
-    return Item(beats(bytes(tlp.pack())), tlp if kind_of(tlp) is not TlpKind.NONE else None)
+def local(r: random.Random) -> bytes:
+    """Return a local TLP prefix: Fmt 100, Type 0LLLL (PCIe Base 4.0, 2.2.10.1): MR-IOV, vendors' two, or a type without a meaning."""
+    return bytes([0x80 | r.choice((0x0, 0xE, 0xF, r.randrange(16)))]) + r.randbytes(3)
+
+
+def end_to_end(r: random.Random) -> bytes:
+    """Return an end-to-end prefix: Fmt 100, Type 1EEEE (2.2.10.2): extended TPH, PASID, vendors' two, or a type without a meaning."""
+    return bytes([0x90 | r.choice((0x0, 0x1, 0x1, 0xE, 0xF, r.choice([n for n in range(16) if n != 2])))]) + r.randbytes(3)
+
+
+def dressed(r: random.Random, raw: bytes) -> tuple[bytes, int, int]:
+    """Return a TLP as packed with local and end-to-end prefixes before it and a digest behind it, and their numbers."""
+    ends = r.choice((0, 0, 0, 1, 1, 2, 3, 4))
+    prefixes = [local(r) for _ in range(r.choice((0, 0, 0, 0, 1, 2, 3)))] + [end_to_end(r) for _ in range(ends)]
+    digest = r.random() < 0.3
+    if digest:
+        raw = raw[:2] + bytes([raw[2] | 0x80]) + raw[3:]
+        raw += zlib.crc32(raw).to_bytes(4, "little")  # any four bytes: the parser does not check them
+    return b"".join(prefixes) + raw, len(prefixes), int(digest)
+
+
+def whole(r: random.Random, tlp: Tlp) -> Item:
+    raw, prefixes, digest = dressed(r, bytes(tlp.pack()))
+    return Item(beats(raw), tlp if kind_of(tlp) is not TlpKind.NONE else None, prefixes=prefixes, digest=digest)
+
+
+def badly_dressed(r: random.Random, raw: bytes) -> Item:
+    """Return a TLP that is refused for its prefixes."""
+    choice = r.randrange(6)
+    if choice == 0:  # an end-to-end prefix too many
+        prefixes = [local(r) for _ in range(r.randrange(3))] + [end_to_end(r) for _ in range(r.randrange(5, 9))]
+        return Item(beats(b"".join(prefixes) + raw), refused=1, why="PREFIXES")
+    if choice == 1:  # a local prefix behind an end-to-end one
+        prefixes = [end_to_end(r) for _ in range(r.randrange(1, 4))] + [local(r)]
+        return Item(beats(b"".join(prefixes) + raw), refused=1, why="PREFIXES")
+    if choice == 2:  # more than the parser counts
+        return Item(beats(b"".join(local(r) for _ in range(r.randrange(8, 20))) + raw), refused=1, why="PREFIXES")
+    if choice == 3:  # IDE: encrypted, with or without a MAC of three double words
+        prefixes = (
+            [local(r) for _ in range(r.randrange(2))] + [bytes([0x92]) + r.randbytes(3)] + [end_to_end(r) for _ in range(r.randrange(2))]
+        )
+        return Item(beats(b"".join(prefixes) + raw + bytes(r.choice((0, 12)))), refused=1, why="ENCRYPTED")
+    if choice == 4:  # nothing but prefixes
+        return Item(beats(b"".join(end_to_end(r) for _ in range(r.randrange(1, 5)))), refused=1, why="PREFIXES")
+    prefixed = b"".join(end_to_end(r) for _ in range(r.randrange(1, 5))) + raw  # a double word too many
+    return Item(beats(prefixed + bytes(4)), refused=1, why="LENGTH")
 
 
 def damaged(r: random.Random, tlp: Tlp) -> Item:
     """Return a TLP that must be refused, or one that is poisoned."""
     raw = bytearray(tlp.pack())
     payload = len(raw) // 4 - tlp.get_header_size_dw()
-    choice = r.randrange(7)
+    choice = r.randrange(10)
+    if choice > 6:
+        return badly_dressed(r, bytes(raw))
     if choice == 0:
-        return Item(beats(raw, error=True), refused=1)
+        return Item(beats(raw, error=True), refused=1, why="CUT")
     if choice == 1:  # poisoned
         raw[2] |= 0x40
-        return Item(beats(raw), tlp if kind_of(tlp) is not TlpKind.NONE else None, refused=1, poisoned=True)
+        return Item(beats(raw), tlp if kind_of(tlp) is not TlpKind.NONE else None, refused=1, poisoned=True, why="POISONED")
     if choice == 2:  # no such format
-        raw[0] |= 0x80
-        return Item(beats(raw), refused=1)
+        raw[0] |= 0xA0
+        return Item(beats(raw), refused=1, why="FORMAT")
     if choice == 3:  # a double word too many (of a payload that is not stored only the last beat is compared)
-        return Item(beats(raw + bytes(4)), refused=1)
+        return Item(beats(raw + bytes(4)), refused=1, why="LENGTH")
     if choice == 4 and payload > 1:  # a double word too few
-        return Item(beats(raw[:-4]), refused=1)
+        return Item(beats(raw[:-4]), refused=1, why="LENGTH")
     if choice == 5 and len(beats(raw)) > 1:  # a beat inside it is not full
         part = beats(raw)
         at = r.randrange(len(part) - 1)
         part[at] = (part[at][0], LANES - 1, *part[at][2:])
-        return Item(part, refused=1)
+        return Item(part, refused=1, why="CUT")
     if choice == 6 and len(beats(raw)) > 1:  # cut short: the next TLP begins inside it. That one is whole
         following = make(r)
         return Item(
@@ -135,12 +187,13 @@ def damaged(r: random.Random, tlp: Tlp) -> Item:
             following if kind_of(following) is not TlpKind.NONE else None,
             refused=1,
             counted=2,
+            why="CUT",
         )
     if tlp.fmt_type in (TlpType.MEM_READ, TlpType.MEM_READ_64):  # crosses a 4 KiB boundary
         tlp.address |= 0xFF8
         tlp.length = 3
-        return Item(beats(bytes(tlp.pack())), refused=1)
-    return Item(beats(raw, error=True), refused=1)
+        return Item(beats(bytes(tlp.pack())), refused=1, why="BOUNDARY")
+    return Item(beats(raw, error=True), refused=1, why="CUT")
 
 
 class Bench:
@@ -224,8 +277,10 @@ class Bench:
             await RisingEdge(self.dut.clk)
 
 
-def check(header: dict[str, int], payload: list[int] | None, tlp: Tlp, tick: int) -> None:
-    kind = kind_of(tlp)
+def check(header: dict[str, int], payload: list[int] | None, item: Item, tick: int) -> None:
+    assert item.tlp is not None
+    tlp, kind = item.tlp, kind_of(item.tlp)
+    assert header["digest"] == item.digest
     if kind is TlpKind.CPLD and tlp.status != CplStatus.SC:
         kind = TlpKind.CPL
     assert (header["kind"], header["tick"], header["tag"]) == (kind.value, tick, tlp.tag)
@@ -242,8 +297,9 @@ def check(header: dict[str, int], payload: list[int] | None, tlp: Tlp, tick: int
     needed = (kind is TlpKind.MWR and tlp.length <= SHORT) or (kind in (TlpKind.CPLD, TlpKind.CFGWR) and not UPSTREAM)
     if needed:
         assert payload is not None
-    if payload:
-        assert b"".join(w.to_bytes(4, "little") for w in payload) == bytes(data)
+    if payload and len(payload) > item.digest:
+        came = b"".join(w.to_bytes(4, "little") for w in payload)
+        assert came[: len(came) - 4 * item.digest] == bytes(data)
 
 
 @cocotb.test()
@@ -257,7 +313,7 @@ async def whole_and_damaged(dut):
     await bench.start()
     items, expected = [], []
     for _ in range(400):
-        item = damaged(r, make(r)) if r.random() < 0.25 else whole(make(r))
+        item = damaged(r, make(r)) if r.random() < 0.25 else whole(r, make(r))
         item.missing = r.random() < 0.1
         items.append(item)
     ticks = []
@@ -268,20 +324,29 @@ async def whole_and_damaged(dut):
         for _ in range(4):
             await RisingEdge(dut.clk)
     await bench.drain()
-    expected = [(i.tlp, t) for i, t in zip(items, ticks, strict=True) if i.tlp]
+    expected = [(i, t) for i, t in zip(items, ticks, strict=True) if i.tlp]
     real = [(h, p) for h, p in bench.got if h["kind"]]
     ticks_seen = {h["tick"] for h, _ in real}
     missing = [(t, tick) for t, tick in expected if tick not in ticks_seen]
     assert len(expected) > 150 and not missing and len(real) == len(expected), f"missing {missing}, {bench.counts}"
-    for (header, payload), (tlp, tick) in zip(real, expected, strict=True):
-        check(header, payload, tlp, tick)
+    for (header, payload), (item, tick) in zip(real, expected, strict=True):
+        check(header, payload, item, tick)
     refused = sum(i.refused for i in items)
     assert refused > 50
     missed = sum(i.missing for i in items)
     assert bench.counts == {"counted": sum(i.counted for i in items), "malformed": refused, "lost": missed} and missed > 20
-    assert sum(h["bad"] for h, _ in bench.got) == refused and sum(h["lost"] for h, _ in bench.got) == missed
+    classes = [MalformedClass(h["why"]).name for h, _ in bench.got if h["bad"]]
+    assert classes == [i.why for i in items if i.refused] and set(classes) >= {c.name for c in MalformedClass} - {"BOUNDARY"}
+    assert not any(h["why"] for h, _ in bench.got if not h["bad"])
+    assert (
+        {i.prefixes for i in items if i.tlp} >= set(range(6))
+        and sum(h["bad"] for h, _ in bench.got) == refused
+        and sum(h["lost"] for h, _ in bench.got) == missed
+    )
     assert [h["lost"] for h, _ in real] == [i.missing for i in items if i.tlp]
-    assert [h["bad"] for h, _ in real] == [i.poisoned for i in items if i.tlp] and any(i.poisoned for i in items if i.tlp)
+    # A TLP of one beat that begins inside another one shares that one's mark.
+    marked = [i.poisoned or (i.counted == 2 and i.beats[-1][2]) for i in items if i.tlp]
+    assert [h["bad"] for h, _ in real] == marked and any(i.poisoned for i in items if i.tlp)
 
 
 @cocotb.test()
@@ -299,14 +364,16 @@ async def more_than_fits(dut):
             tlp = make(r)
             if kind_of(tlp) is not TlpKind.NONE and (round_ % 2 or tlp.length <= 4 or not tlp.has_data()):
                 tlps.append(tlp)
-        ticks = await bench.play([whole(t) for t in tlps], gap=0.0)
+        items = [whole(r, tlp) for tlp in tlps]
+        ticks = await bench.play(items, gap=0.0)
         await bench.drain()
         tlps.append(make(r))
         while kind_of(tlps[-1]) is TlpKind.NONE:
             tlps[-1] = make(r)
-        ticks += await bench.play([whole(tlps[-1])], gap=0.0)
+        items.append(whole(r, tlps[-1]))
+        ticks += await bench.play(items[-1:], gap=0.0)
         await bench.drain()
-        by_tick = dict(zip(ticks, tlps, strict=True))
+        by_tick = dict(zip(ticks, items, strict=True))
         real = [(h, p) for h, p in bench.got if h["kind"]]
         assert bench.counts["lost"] == len(tlps) - len(real) > 0
         assert bench.counts["malformed"] == 0 and bench.counts["counted"] == len(tlps)
@@ -327,3 +394,29 @@ async def more_than_fits(dut):
             else:
                 missing = True
                 flagged = flagged or any(not h["kind"] and h["lost"] for h, _ in bench.got)
+
+
+@cocotb.test()
+async def back_to_back(dut):
+    """TLPs with and without prefixes, and some that are refused for them, without a clock between: each is judged by its own prefixes."""
+    r = random.Random(9)
+    bench = Bench(dut, r)
+    await bench.start()
+    refused = 0
+    for _ in range(120):
+        bench.got.clear()
+        items = []
+        while len(items) < 7:
+            tlp = make(r)
+            if len(tlp.pack()) <= 28:
+                items.append(badly_dressed(r, bytes(tlp.pack())) if r.random() < 0.3 else whole(r, tlp))
+        ticks = await bench.play(items, gap=r.choice((0.0, 0.0, 0.3)))
+        await bench.drain()
+        due = [(tick, i.why, i.tlp is not None) for i, tick in zip(items, ticks, strict=True) if i.refused or i.tlp]
+        refused += sum(i.refused for i in items)
+        got = [(h["tick"], MalformedClass(h["why"]).name if h["bad"] else "", h["kind"] != 0) for h, _ in bench.got]
+        assert got == due
+        for header, payload in bench.got:
+            if header["kind"]:
+                check(header, payload, next(i for i, tick in zip(items, ticks, strict=True) if tick == header["tick"]), header["tick"])
+    assert refused > 100

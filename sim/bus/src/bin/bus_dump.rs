@@ -30,11 +30,8 @@ fn run(path: &str) -> Result<(), Box<dyn std::error::Error>> {
         let time_ps = event.time_ps;
         let line = match event.item {
             Item::Tlp(direction, tlp) => {
-                let mut bytes = tlp.header.as_bytes().to_vec();
-                let left_out = tlp.payload.is_none();
-                bytes.extend(tlp.payload.unwrap_or_else(|| vec![0; tlp.header.payload_len()]));
-                let direction = name(direction);
-                json!({"time_ps": time_ps, "direction": direction, "left_out": left_out, "tlp": hex(&bytes)})
+                let (direction, left_out) = (name(direction), tlp.payload.is_none());
+                json!({"time_ps": time_ps, "direction": direction, "left_out": left_out, "tlp": hex(&tlp.to_bytes())})
             }
             Item::Rail(r) => {
                 json!({"time_ps": time_ps, "rail": {"current_na": r.current_na, "voltage_nv": r.voltage_nv}})

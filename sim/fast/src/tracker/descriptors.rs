@@ -110,8 +110,7 @@ mod tests {
         let mut tracker = tracker(2);
         let bucket = [0, 0, 512, BIT_BUCKET << 28].map(u32::to_le_bytes).concat();
         let header = [0x4A, 0, 0, 8, 0, 0, 0, 32, 0, 0, 0, 0];
-        let tlp =
-            Tlp { header: TlpHeader::from_bytes(&header).unwrap(), payload: Some([bucket.clone(), bucket].concat()) };
+        let tlp = Tlp::new(TlpHeader::from_bytes(&header).unwrap(), Some([bucket.clone(), bucket].concat()));
         let h = Header::decode(false, 0, tlp, false);
         let mut t = Tag { returns: Holds::Segment, of: tracker.slot(0).id, index: first_half(4), ..Tag::default() };
         tracker.descriptors(&h, &mut t);

@@ -1,6 +1,7 @@
 //! Fields that the tracker extracts from a TLP's header (PCI Express Base Specification 4.0, section 2.2).
 
 use wattbell_bus::Tlp;
+use wattbell_spec::wire::malformed_class_code as class;
 
 /// Memory writes of up to this many double words keep their payload: doorbells, CQEs, interrupts.
 const KEEP: u16 = 16;
@@ -9,6 +10,11 @@ const KEEP_COMPLETION: u16 = 17;
 /// Message codes (2.2.8.1).
 pub const ASSERT_INTA: u64 = 0x20;
 pub const DEASSERT_INTA: u64 = 0x24;
+/// Most prefixes, and most end-to-end prefixes, of a TLP (2.2.10).
+const MOST_PREFIXES: usize = 7;
+const MOST_END_TO_END: usize = 4;
+/// Type of the prefix of Integrity and Data Encryption.
+const IDE: u8 = 0x12;
 /// A memory request must not cross a boundary of this many double words.
 const BOUNDARY: u64 = 1024;
 
@@ -36,6 +42,8 @@ pub struct Header {
     pub kind: Kind,
     /// Whether it was rejected (its kind is `Other`), or is poisoned.
     pub bad: bool,
+    /// With `bad`: the wire format's MalformedClass.
+    pub why: u8,
     /// TLPs of this direction were lost before it.
     pub lost: bool,
     /// Tick of its first symbol.
@@ -57,6 +65,18 @@ pub struct Header {
     /// Whether its payload stands in the payload buffer.
     pub kept: bool,
     pub tlp: Tlp,
+}
+
+/// Returns why a TLP with these `prefixes` is rejected, if it is.
+fn fault_of_prefixes(prefixes: &[u8]) -> Option<u8> {
+    let types = || prefixes.iter().step_by(4).map(|byte| byte & 0x1F);
+    let is_end = |kind: &u8| kind & 0x10 != 0;
+    let ends = types().filter(is_end).count();
+    let locals_first = types().skip_while(|kind| !is_end(kind)).all(|kind| is_end(&kind));
+    if ends > MOST_END_TO_END || !locals_first || types().count() > MOST_PREFIXES {
+        return Some(class::PREFIXES);
+    }
+    types().any(|kind| kind == IDE).then_some(class::ENCRYPTED)
 }
 
 impl Header {
@@ -136,9 +156,23 @@ impl Header {
         let length = if field == 0 { 1024 } else { field };
         let crosses = matches!(kind, Kind::MemRead | Kind::MemWrite)
             && (address >> 2 & (BOUNDARY - 1)) + u64::from(length) > BOUNDARY;
-        // With a digest, for which a trace has no room, its length does not agree.
-        let rejected = b[0] & 0x80 != 0 || b[2] & 0x80 != 0 || crosses;
-        let bad = rejected || b[2] & 0x40 != 0;
+        let poisoned = b[2] & 0x40 != 0;
+        let useful = kind != Kind::Other;
+        let why = if let Some(why) = fault_of_prefixes(tlp.prefixes()) {
+            why
+        } else if b[0] & 0x80 != 0 {
+            class::FORMAT
+        } else if tlp.header.has_digest() != tlp.digest().is_some() {
+            class::LENGTH
+        } else if crosses {
+            class::BOUNDARY
+        } else if poisoned {
+            class::POISONED
+        } else {
+            0
+        };
+        let bad = why != 0;
+        let rejected = bad && !(why == class::POISONED && useful);
         let at = if completes { 8 } else { 4 };
         Self {
             up,
@@ -148,6 +182,7 @@ impl Header {
                 kind => kind,
             },
             bad,
+            why,
             lost,
             tick,
             address,

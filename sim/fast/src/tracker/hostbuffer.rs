@@ -99,7 +99,7 @@ mod tests {
     fn read(address: u32) -> Header {
         let mut header = [0, 0, 0, 4, 1, 0, 9, 0xFF, 0, 0, 0, 0];
         header[8..].copy_from_slice(&address.to_be_bytes());
-        Header::decode(true, 0, Tlp { header: TlpHeader::from_bytes(&header).unwrap(), payload: Some(vec![]) }, false)
+        Header::decode(true, 0, Tlp::new(TlpHeader::from_bytes(&header).unwrap(), Some(vec![])), false)
     }
 
     fn lending() -> Tracker {

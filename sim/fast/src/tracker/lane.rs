@@ -19,11 +19,24 @@ struct Beats {
     lost: bool,
 }
 
+/// Whether a TLP of `length` bytes, of which `prefixes` are removed, reaches the parser a cycle late. `after`: the TLP just before
+/// it does.
+fn is_late(prefixes: usize, length: usize, after: bool) -> bool {
+    let (start, shift, last) = (prefixes / BEAT_BYTES, prefixes % BEAT_BYTES, (length - 1) / BEAT_BYTES);
+    if shift == 0 || start == last {
+        after && start == 0
+    } else {
+        length - last * BEAT_BYTES > shift
+    }
+}
+
 /// TLPs to come: to the tracker, each with the cycle of its first beat; and to be counted.
 #[derive(Debug, Default)]
 struct Coming {
     headers: VecDeque<(Clock, Header)>,
     beats: VecDeque<Beats>,
+    /// The cycle in which the last beat of the latest TLP reaches the parser, if that is one after the pins.
+    late_at: Option<Clock>,
 }
 
 impl Coming {
@@ -31,8 +44,10 @@ impl Coming {
     #[inline]
     fn push(&mut self, up: bool, tick: u64, first: Clock, tlp: Tlp, lost: bool) -> Clock {
         let last = first + tlp.len().div_ceil(BEAT_BYTES) as Clock - 1;
+        let late = Clock::from(is_late(tlp.prefixes().len(), tlp.len(), self.late_at == Some(first)));
+        self.late_at = (late != 0).then_some(last + late);
         let header = Header::decode(up, tick, tlp, lost);
-        self.beats.push_back(Beats { first, last, bad: header.bad, lost });
+        self.beats.push_back(Beats { first, last: last + late, bad: header.bad, lost });
         self.headers.push_back((first, header));
         last
     }
@@ -41,7 +56,7 @@ impl Coming {
     fn split(&mut self, clock: Clock) -> Self {
         let headers = self.headers.partition_point(|(first, _)| *first < clock);
         let beats = self.beats.partition_point(|b| b.first < clock);
-        Self { headers: self.headers.split_off(headers), beats: self.beats.split_off(beats) }
+        Self { headers: self.headers.split_off(headers), beats: self.beats.split_off(beats), late_at: None }
     }
 }
 

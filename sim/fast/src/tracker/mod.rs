@@ -310,7 +310,7 @@ impl Tracker {
 
     /// A rejected or poisoned TLP. A poisoned one moves data, and its content is not used (PCIe, Error Forwarding).
     fn bad(&mut self, h: &mut Header) {
-        self.event(kind::MALFORMED, u8::from(h.up), 0, 0);
+        self.event(kind::MALFORMED, u8::from(h.up), h.why.into(), 0);
         match (h.up, h.kind) {
             (true, Kind::MemWrite) => self.drive_write(h),
             (false, Kind::CompletionData) => match self.tables.tags[usize::from(h.tag)].returns {

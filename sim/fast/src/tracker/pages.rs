@@ -131,9 +131,7 @@ impl Tracker {
         if !h.kept {
             return self.lose(source::RAW);
         }
-        let mut bytes = h.tlp.header.as_bytes().to_vec();
-        bytes.extend_from_slice(h.tlp.payload.as_deref().unwrap_or_default());
-        bytes.resize(h.tlp.len(), 0);
+        let bytes = h.tlp.to_bytes()[h.tlp.prefixes().len()..].to_vec();
         let (tick, released) = (self.tick, clock_at(self.tick + DELAY_TICKS));
         self.clocks += Clock::from(h.length);
         self.made.raws.push(RawTlp { released, tick, bytes, direction: 1, flags: IDENTIFY_DATA });
