@@ -15,7 +15,6 @@ from .fileformat import FORMATS, FileFormat
 from .text import read_head
 from .waveform import Waveform, WaveformOptions
 
-
 _LAYOUT = {ord(c): None for c in "\t\r\n\v\f"}
 
 
@@ -47,8 +46,8 @@ def _refuse_zeros(path: Path, raw: bytes) -> None:
     text, zero, _ = raw.partition(b"\0")
     if zero and text.count(b"\n") > 1 and text.decode("utf-8", "replace").replace("\ufffd", "").translate(_LAYOUT).isprintable():
         raise CaptureError(
-            f"{path}, line {text.count(bytes([10])) + 1}: a byte of zeros, where the lines before are text; the disk lost a part of the file. "
-            "Copy it again. If the zeros are in the original, too, delete the lines that have them."
+            f"{path}, line {text.count(bytes([10])) + 1}: a byte of zeros, where the lines before are text; the disk lost a part of the "
+            "file. Copy it again. If the zeros are in the original, too, delete the lines that have them."
         )
 
 

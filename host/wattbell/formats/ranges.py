@@ -81,7 +81,7 @@ class LeftOut:
             if beyond.any():
                 inside &= ~beyond
                 self._note(values[beyond], limits, unit)
-        self.power_sum_w += float(np.dot(voltage[inside].astype(np.float64), current[inside].astype(np.float64)))
+        self.power_sum_w += float(np.dot(*(values[inside].astype(np.float64) for values in (voltage, current))))
         self.taken += len(there)
         self.without += int(len(there) - there.sum())
         self.outside += int(there.sum() - inside.sum())
@@ -109,8 +109,8 @@ class LeftOut:
         inside = self.taken - self.without - self.outside
         if inside and self.power_sum_w < _BACKWARDS_W * inside:
             found.append(
-                f"the mean power is {self.power_sum_w / inside:.3g} W: the current was measured the wrong way round, and every power and energy "
-                "has the wrong sign. Turn the meter round, or for a CSV turn the sign: --column current=NAME:-A"
+                f"the mean power is {self.power_sum_w / inside:.3g} W: the current was measured the wrong way round, and every power and "
+                "energy has the wrong sign. Turn the meter round, or for a CSV turn the sign: --column current=NAME:-A"
             )
         return found
 
