@@ -112,8 +112,8 @@ class Instruments:
         held = self.steadiness([(float(first), float(last)) for first, last in some.tolist()])
         power = held.of(power) if held else power
         if self._outlasts(span):
-            note = {"note": PARTLY}
-            return replace(energy, u=None, conditions={**energy.conditions, **note}), replace(power, conditions={**power.conditions, **note})
+            energy = replace(energy, u=None, conditions={**energy.conditions, "note": PARTLY})
+            power = replace(power, conditions={**power.conditions, "note": PARTLY})
         return energy, power
 
     def _outlasts(self, span: ActiveTime) -> bool:

@@ -11,11 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 from wattbell.capture import open_capture
+from wattbell.cli.app import app
 from wattbell.errors import CaptureError
 from wattbell.importer.align import Align
 from wattbell.importer.fiophases import read_fio
 from wattbell.importer.identity import read_identity
+
+from tests.columns import print_wide
 
 from .test_fio_files import T0_MS, analysis, document, job, lines, notes, wave, written
 from .test_identity_files import CONTROLLER, SPACE
@@ -106,6 +110,15 @@ def test_the_same_namespace_twice(tmp_path: Path) -> None:
     for name in ("n1", "n2"):  # without an identifier, two of a size may be equal
         (tmp_path / name).write_text(json.dumps({**SPACE, "nguid": "0000"}))
     assert len(read_identity([path["n1"], path["n2"]])["namespaces"]) == 2
+
+
+def test_what_is_missing_is_printed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    print_wide(monkeypatch)
+    csv = tmp_path / "w.csv"
+    csv.write_text("time_s,current_a,voltage_v\n" + "".join(f"{n / 1000},{'OVLD' if n == 5 else -1},3.3\n" for n in range(20)))
+    ran = CliRunner().invoke(app, ["import", str(csv), "--out", str(tmp_path / "c")])
+    said = " ".join(ran.output.split())
+    assert ran.exit_code == 0 and "1 sample had no number" in said and "the mean power is -3.3 W" in said
 
 
 def test_a_current_the_wrong_way_round_is_in_the_captures_notes(tmp_path: Path) -> None:
