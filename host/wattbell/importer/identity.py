@@ -87,7 +87,7 @@ def read_identity(paths: Sequence[Path]) -> IdentifiedDrive:
 
 def _must_be_new(path: Path, seen: dict[Path | bytes, Path]) -> None:
     """Raise CaptureError for a file given twice, also as a copy, where it has an identifier that no two namespaces share."""
-    data = path.read_bytes()
+    data = door.read_bytes(path, door.SETTINGS)
     for key in (path.resolve(), *((data,) if _UNIQUE.search(data) else ())):
         if key in seen:
             raise CaptureError(f"{path} and {seen[key]} are the same namespace or controller. Give it once.")
