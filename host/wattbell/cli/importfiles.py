@@ -108,7 +108,7 @@ def import_(
         done = import_files(order, out, overwrite=force, say=say)
     for aligned in done.alignments:
         output.say(aligned.sentence() + ".")
-    for note in done.log_notes:
+    for note in (*done.log_notes, *done.waveform_notes):
         output.say(note)
     finish(out, f"{done.instrument}, from {done.format}", json)
 

@@ -330,6 +330,8 @@ def explained(coarse: Coarse, at: list[float], count: int) -> F64:
     amount = [zero, *(coarse.up_to(coarse.amount, place, count) for place in at), np.full(count, coarse.amount[-1])]
     filled = [zero, *(coarse.up_to(coarse.filled, place, count) for place in at), np.full(count, coarse.filled[-1])]
     found = np.zeros(count)
+    if not coarse.squares[-1]:  # a flat power, which steps cannot explain
+        return np.ones(count)
     for k in range(len(at) + 1):
         n = filled[k + 1] - filled[k]
         found += np.where(n > 0.5, (amount[k + 1] - amount[k]) ** 2 / np.maximum(n, 0.5), 0.0)

@@ -15,6 +15,8 @@ from .fileformat import FORMATS, FileFormat
 from .text import read_head
 from .waveform import Waveform, WaveformOptions
 
+_LAYOUT = {ord(c): None for c in "\t\r\n\v\f"}
+
 
 def detect(path: Path) -> FileFormat:
     """Return the format of a file. Raises CaptureError for an unknown one, with the beginning of the file."""
@@ -29,12 +31,24 @@ def detect(path: Path) -> FileFormat:
                 f"{path} is a recording of the old Power Profiler (.ppk); open it in nRF Connect Power Profiler, and save it as .ppk2 or "
                 "export CSV."
             )
-        shown = "".join(c if c.isprintable() else "�" for c in (head.lines[0] if head.lines else repr(head.raw[:16]))[:60])
+        _refuse_zeros(path, head.raw)
+        first = next((line for line in head.lines if line.strip()), "") if head.lines else repr(head.raw[:16])
+        shown = "".join(c if c.isprintable() else "�" for c in first[:60]) or "nothing but empty lines"
         raise CaptureError(
             f"{path}, line 1: of no format that is known ({', '.join(FORMATS)}), and without rows of numbers; it begins with {shown}. "
             "Export it from the instrument's program as CSV, with a column of times."
         )
     return found
+
+
+def _refuse_zeros(path: Path, raw: bytes) -> None:
+    """Raise CaptureError for a text with zeros in it, which a disk leaves of what it did not write before a power cut."""
+    text, zero, _ = raw.partition(b"\0")
+    if zero and text.count(b"\n") > 1 and text.decode("utf-8", "replace").replace("\ufffd", "").translate(_LAYOUT).isprintable():
+        raise CaptureError(
+            f"{path}, line {text.count(bytes([10])) + 1}: a byte of zeros, where the lines before are text; the disk lost a part of the "
+            "file. Copy it again. If the zeros are in the original, too, delete the lines that have them."
+        )
 
 
 def _is_old_ppk(raw: bytes) -> bool:

@@ -21,6 +21,8 @@ from .units import factor
 _UNIT_COLUMN = re.compile(r"unit|einheit|unidad", re.IGNORECASE)
 _LOOKED_AT = 6
 """Lines that decide on rows: the first two must be rows, and most of the others. A damaged line is reported when the rows are read."""
+_SETTINGS = 2
+"""How many times longer than an earlier table of numbers the rows are, if the earlier one has settings."""
 _DELIMITERS = (",", ";", "\t", "|", " ")
 _NUMBER = re.compile(r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
 _COMMA_NUMBER = re.compile(r"^[+-]?\d*,\d+([eE][+-]?\d+)?$")
@@ -88,17 +90,8 @@ def layout_of(head: Head) -> FileLayout | None:
     stated = re.fullmatch(r"\s*\"?sep=(.)\"?\s*", lines[0]) if lines else None
     if stated is not None:
         lines[0] = ""
-    found: tuple[float, int, str, list[str]] | None = None
-    for delimiter in (stated[1],) if stated is not None and stated[1] in _DELIMITERS else _DELIMITERS:
-        begin = _first_row(lines, delimiter)
-        if begin is None:
-            continue
-        row = fields(lines[begin], delimiter)
-        there = [value for value in row if value]
-        score = sum(_is_number(value) or form_of(value) is not None for value in there) / len(there)
-        better = found is None or score > found[0] + 1e-9 or (score > found[0] - 1e-9 and _filled(row) > _filled(found[3]))
-        if better:
-            found = score, begin, delimiter, row
+    delimiters = (stated[1],) if stated is not None and stated[1] in _DELIMITERS else _DELIMITERS
+    found = _rows_of(lines, delimiters, mostly_words=False) or _rows_of(lines, delimiters, mostly_words=True)
     if found is None:
         return None
     _, begin, delimiter, row = found
@@ -120,6 +113,22 @@ def layout_of(head: Head) -> FileLayout | None:
     return FileLayout(
         delimiter, decimal_comma, begin, len(row), names, units, second, before, tuple(row), cell_units, beside, thousands, interval
     )
+
+
+def _rows_of(lines: Sequence[str], delimiters: Sequence[str], *, mostly_words: bool) -> tuple[float, int, str, list[str]] | None:
+    """(share of numbers, first row, delimiter, its fields) with the delimiter that gives the most; None if there are no rows."""
+    found: tuple[float, int, str, list[str]] | None = None
+    for delimiter in delimiters:
+        begin = _first_row(lines, delimiter, mostly_words=mostly_words)
+        if begin is None:
+            continue
+        row = fields(lines[begin], delimiter)
+        there = [value for value in row if value]
+        score = sum(_is_number(value) or form_of(value) is not None for value in there) / len(there)
+        better = found is None or score > found[0] + 1e-9 or (score > found[0] - 1e-9 and _filled(row) > _filled(found[3]))
+        if better:
+            found = score, begin, delimiter, row
+    return found
 
 
 def _marks(path: Path, rows: Sequence[Sequence[str]], delimiter: str) -> tuple[bool, str]:
@@ -179,22 +188,65 @@ def _is_real(value: str) -> bool:
     return unit_in(bare.replace(",", ".", 1)) is not None
 
 
-def _first_row(lines: Sequence[str], delimiter: str) -> int | None:
-    """Return the first line of rows, which have equal numbers of fields, most of them numbers or times."""
-    like: list[int | None] = []
-    for line in lines:
-        row = fields(line, delimiter) if line.strip() else []
-        there = [value for value in row if value]
-        hits = sum(_is_number(value) or form_of(value) is not None for value in there)
-        real = any(map(_is_real, there))
-        like.append(len(row) if there and real and 2 * hits > len(there) else (None if there else -1))
-    for begin, width in enumerate(like):
-        if width is None or width < 1:
-            continue
-        following = [w for w in like[begin : begin + 3 * _LOOKED_AT] if w != -1][:_LOOKED_AT]
-        if following[:2].count(width) == len(following[:2]) and 2 * following.count(width) > len(following):
-            return begin
-    return None
+def _first_row(lines: Sequence[str], delimiter: str, *, mostly_words: bool = False) -> int | None:
+    """Return the first line of rows: lines with equal numbers of fields, whose columns are numbers (or times), or words, all the way.
+
+    Settings of channels may stand in lines of their own before the rows (``Vertical Scale,0.2,1``). Of two such tables the longer one has
+    the rows.
+
+    mostly_words: whether half of a row's fields may be words, as of meters that write their settings with each reading
+    """
+    like = [_kinds(fields(line, delimiter) if line.strip() else [], mostly_words=mostly_words) for line in lines]
+    found: int | None = None
+    longest = 0
+    begin = 0
+    while begin < len(like):
+        row = like[begin]
+        length = _length(like, begin, mostly_words=mostly_words) if row else 0
+        if length > (_SETTINGS * longest if found is not None else 0):
+            found, longest = begin, length
+        begin += max(1, length)
+    return found
+
+
+def _length(like: Sequence[str | None], begin: int, *, mostly_words: bool) -> int:
+    """Return how many lines from ``begin`` on are rows of its form; 0 if too few of the next ones are."""
+    row = like[begin]
+    assert row is not None
+    following = [one for one in like[begin : begin + 3 * _LOOKED_AT] if one != ""][:_LOOKED_AT]
+    same = [_agree(row, one) for one in following]
+    if not all(same[:2]) or 2 * sum(same) <= len(same) or (mostly_words and not (len(same) > 1 and all(same))):
+        return 0
+    last = begin
+    for place in range(begin, len(like)):
+        if _agree(row, like[place]):
+            last = place
+        elif place - last > _LOOKED_AT:
+            break
+    return last - begin + 1
+
+
+def _kinds(row: Sequence[str], *, mostly_words: bool) -> str | None:
+    """Return a letter for each field: n(umber or time), u(nit), w(ord), or a blank; empty without any; None for what is no row."""
+    if not any(row):
+        return ""
+    kinds = "".join(
+        " " if not value or is_no_reading(value) else "n" if _is_number(value) or form_of(value) is not None else "w" for value in row
+    )
+    there = [value for value in row if value]
+    units = sum(factor(value) is not None for value in there)
+    numbers = kinds.count("n") + sum(is_no_reading(value) for value in there)
+    if not any(map(_is_real, there)):
+        return None
+    if 2 * numbers > len(there):
+        return kinds
+    enough = numbers > 1 and len(row) > 2 if mostly_words else units and 2 * numbers >= len(there)
+    return kinds if enough and (mostly_words or units + numbers == len(there)) else None
+
+
+def _agree(one: str, other: str | None) -> bool:
+    """Whether two lines are rows of one table: as many fields, and no column with a number in one and a word in the other."""
+    return other is not None and len(one) == len(other) and not any({a, b} == {"n", "w"} for a, b in zip(one, other, strict=True))
 
 
 def _names(lines: Sequence[str], delimiter: str, row: Sequence[str]) -> tuple[tuple[str, ...] | None, tuple[str, ...], frozenset[int]]:
@@ -208,7 +260,8 @@ def _names(lines: Sequence[str], delimiter: str, row: Sequence[str]) -> tuple[tu
         one = fields(text, delimiter)
         words = [value for value in one if value and not _NUMBER.match(value)]
         nameless = len(one) == len(row) and not one[0] and _filled(one) == needed - 1
-        if (_filled(one) >= needed or nameless) and (2 * len(words) > _filled(one) or found):
+        above = all(place < len(one) and one[place] for place, value in enumerate(row) if value) or delimiter == " "
+        if ((_filled(one) >= needed and above) or nameless) and (2 * len(words) > _filled(one) or found):
             found.append((number, one))
             if len(found) == 2 or not _is_units(one, needed):
                 break

@@ -20,7 +20,8 @@ from ..errors import CaptureError, UsageError
 from .fileformat import file_format
 from .grid import Placer, SampleGrid, Stamps, fit
 from .ranges import OTII
-from .text import F64, Head, TextColumns, header, names
+from .text import F64, Head, TextColumns, fields, header, names
+from .times import form_of
 from .waveform import About, Waveform, WaveformOptions, WaveformPiece, no_volts, ticks, with_power
 
 NAME, TITLE = "otii", "Otii CSV"
@@ -36,8 +37,9 @@ _NAMES = {
 
 
 def matches(head: Head) -> bool:
-    """Whether the first line is this program's."""
-    return names(head) == _COLUMNS
+    """Whether the first lines are this program's, with times in seconds. Times of day under the same names are another program's."""
+    first = fields(head.lines[1], ",")[:1] if len(head.lines) > 1 else []
+    return names(head) == _COLUMNS and not any(form_of(time) for time in first)
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ def _together(channels: dict[str, _Channel], options: WaveformOptions) -> Wavefo
     off = max(channel.grid.off_s for channel in channels.values())
     notes = [f"{role} every {c.grid.interval_s:.6g} s" for role, c in channels.items() if c.grid.interval_s != main.grid.interval_s]
     if any(c.table.unended for c in channels.values()):
-        notes.append("the last line of a file has no end: it may have been cut there")
+        notes.append("the last line of a file has no end: it is left out, as it may be cut within a number")
     about = About(
         TITLE, "Otii", tick_ps, interval_ticks, main.grid.span, grid_s=min(off, 1.0), volts=volts, range_=OTII, notes=tuple(notes)
     )

@@ -144,7 +144,7 @@ class _Columns:
     def _all_units(self) -> list[str | None]:
         """Return units by place, from the name, the line of units or the lines before them."""
         found: list[str | None] = []
-        stated = _stated_units(self._layout.before, self._layout.delimiter, self.names)
+        stated = _stated_units(self._layout.before, self._layout.delimiter, self.names, alone=sum(map(bool, self._layout.first)) == 1)
         for place, name in enumerate(self.names):
             by_line = self._layout.units[place] if place < len(self._layout.units) else None
             in_cells = self._layout.cell_units[place] if place < self._layout.width else None
@@ -227,11 +227,12 @@ class _Columns:
         name = self.names[place]
         if unit is None:
             raise CaptureError(f"{self._path}, {self._line}: the column {name[:40]} states no unit; say --column {role}={name[:40]}:UNIT.")
-        known = factor(unit)
+        turned = column is not None and unit.startswith("-") and role in ("current", "power")
+        known = factor(unit.removeprefix("-") if turned else unit)
         if known is None or known[0] != role:
             raise CaptureError(f"{self._path}, {self._line}: {unit[:20]} is no unit of a {role}; say --column {role}={name[:40]}:UNIT.")
         own = self.own_unit(place, role)
-        return _Column(place, 1.0 if own == role else known[1], guessed)
+        return _Column(place, (1.0 if own == role else known[1]) * (-1 if turned else 1), guessed)
 
     def own_unit(self, place: int, role: str) -> str | None:
         """Return the kind of the units that the rows of a column have: in its cells, or in the column behind it. None without."""
@@ -326,17 +327,23 @@ def _holds(name: str, role: str) -> bool:
     return role in _HOLDS and _HOLDS[role].search(name) is not None and not _NOT_THE_RAIL.search(name)
 
 
-def _stated_units(before: Sequence[str], delimiter: str, names: Sequence[str]) -> dict[str, str]:
-    """Units by column that lines such as ``Vertical Units,CH1:A,CH2:V`` and ``Horizontal Units,s`` state."""
+def _stated_units(before: Sequence[str], delimiter: str, names: Sequence[str], *, alone: bool) -> dict[str, str]:
+    """Units by column that lines such as ``Vertical Units,CH1:A,CH2:V`` and ``Horizontal Units,s`` state.
+
+    alone: whether the rows have one column, which then holds no times
+    """
     found: dict[str, str] = {}
     for line in before:
         title, *values = [value.strip().strip('"') for value in line.split(delimiter)]
         if not re.match(r"(vertical|horizontal|y|x)[ _-]?units?$", title, re.IGNORECASE):
             continue
         horizontal = title[0] in "hHxX"
+        if horizontal and alone:
+            continue
         for place, value in enumerate(values):
             name, colon, unit = value.rpartition(":")
-            where = name if colon else names[0] if horizontal else names[place + 1] if place + 1 < len(names) else ""
+            at = place + (0 if alone else 1)
+            where = name if colon else names[0] if horizontal else names[at] if at < len(names) else ""
             if where in names and factor(unit) is not None:
                 found.setdefault(where, unit)
             if horizontal:

@@ -6,6 +6,7 @@ the export (pc-nrfconnect-ppk, ``exportChartAction.ts``). It measures no voltage
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,11 +23,14 @@ from .waveform import About, Waveform, WaveformOptions, no_volts
 NAME, TITLE = "ppk2", "PPK2 CSV"
 TAKES = frozenset[str]()
 _TIME, _CURRENT = "Timestamp(ms)", "Current(uA)"
+_OTHERS = re.compile(r"D0-D7|D[0-7]|Bits|", re.IGNORECASE)
+"""Its other columns: the digital channels. With any other column, a file is another program's."""
 
 
 def matches(head: Head) -> bool:
     """Whether the first line is this program's."""
-    return any(name in (_TIME, _CURRENT) for name in names(head))
+    found = names(head)
+    return any(name in (_TIME, _CURRENT) for name in found) and all(name in (_TIME, _CURRENT) or _OTHERS.fullmatch(name) for name in found)
 
 
 @file_format(NAME, TITLE, matches, TAKES)

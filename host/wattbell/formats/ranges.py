@@ -17,6 +17,8 @@ F64 = npt.NDArray[np.float64]
 Values = npt.NDArray[np.floating]
 _ROUNDING = 1e-6
 """A limit in float32 is off by less than this."""
+_BACKWARDS_W = -0.01
+"""A mean power below this is that of a current which was measured the wrong way round: more than the offset of a drive that sleeps."""
 _MOSTLY = 0.5
 """Share of impossible samples above which the file is misunderstood."""
 
@@ -50,6 +52,7 @@ class LeftOut:
     without: samples without a number
     outside: samples beyond the range
     worst: the farthest of these, in words
+    power_sum_w: sum of the power of the others, in W
     """
 
     range_: MeasuringRange
@@ -57,12 +60,13 @@ class LeftOut:
     without: int = 0
     outside: int = 0
     worst: str = ""
+    power_sum_w: float = 0.0
     _farthest: float = 0.0
 
     def clear(self) -> None:
         """Begin another pass."""
         self.taken = self.without = self.outside = 0
-        self.worst, self._farthest = "", 0.0
+        self.worst, self._farthest, self.power_sum_w = "", 0.0, 0.0
 
     def add(self, voltage: Values, current: Values, *, stated_volts: bool = False) -> npt.NDArray[np.bool_]:
         """Count samples of V and A; returns which are measurements. ``stated_volts``: the voltage is the user's, and is not judged."""
@@ -77,6 +81,7 @@ class LeftOut:
             if beyond.any():
                 inside &= ~beyond
                 self._note(values[beyond], limits, unit)
+        self.power_sum_w += float(np.dot(*(values[inside].astype(np.float64) for values in (voltage, current))))
         self.taken += len(there)
         self.without += int(len(there) - there.sum())
         self.outside += int(there.sum() - inside.sum())
@@ -101,6 +106,12 @@ class LeftOut:
         if self.outside:
             are = "it is" if self.outside == 1 else "they are"
             found.append(f"{self.outside} sample{'s' * (self.outside > 1)} ({self.worst}) beyond {self.range_}: {are} missing")
+        inside = self.taken - self.without - self.outside
+        if inside and self.power_sum_w < _BACKWARDS_W * inside:
+            found.append(
+                f"the mean power is {self.power_sum_w / inside:.3g} W: the current was measured the wrong way round, and every power and "
+                "energy has the wrong sign. Turn the meter round, or for a CSV turn the sign: --column current=NAME:-A"
+            )
         return found
 
     def refuse_mostly(self, what: str, advice: str) -> None:

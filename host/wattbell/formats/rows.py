@@ -148,5 +148,5 @@ def _about(told: About, grid: SampleGrid, table: TextColumns, more: list[str]) -
     if table.remarks:
         notes.append("remarks behind the last row of the file: " + "; ".join(table.remarks)[:200])
     if table.unended:
-        notes.append("the last line of the file has no end: it may have been cut there")
+        notes.append("the last line of the file has no end: it is left out, as it may be cut within a number")
     return replace(told, tick_ps=tick_ps, interval_ticks=interval_ticks, span=grid.span, grid_s=min(grid.off_s, 1.0), notes=tuple(notes))

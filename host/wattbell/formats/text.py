@@ -145,7 +145,7 @@ class TextColumns:
     skipped: int = 0
     skipped_first: str = ""
     unended: bool = False
-    """The last line has no end: the file may be cut."""
+    """The last line has no end and is left out: a row that is cut within a number looks like a whole one."""
 
     def rows(self) -> Iterator[Rows]:
         """All rows, in pieces. Raises CaptureError with the line."""
@@ -166,11 +166,12 @@ class TextColumns:
     def _pieces(self, follow: bool) -> Iterator[Rows | None]:
         self.remarks.clear()
         self.skipped, self.skipped_first = 0, ""
+        self.unended = False
         if self.times is not None:
             self.times = self.times.again()
         line, held = 1, b""
         decoder: codecs.IncrementalDecoder | None = None
-        first = True
+        first, old_ends = True, False
         try:
             file = door.open_file(self.path, door.LOG)
         except OSError as error:
@@ -193,6 +194,9 @@ class TextColumns:
                     data = decoder.decode(data, final=ended).encode()
                 if first:
                     data, first = data.removeprefix(b"\xef\xbb\xbf"), False
+                    old_ends = b"\r" in data and b"\n" not in data  # of old Macs, and of Excel's "CSV (Macintosh)"
+                if old_ends:
+                    data = data.replace(b"\r", b"\n")
                 end = data.rfind(b"\n") + 1
                 if data and not end:
                     held += data
@@ -202,13 +206,21 @@ class TextColumns:
                         continue
                     data = b""
                 block, held = held + (data[:end] if data else b""), data[end:]
-                if block:
-                    self.unended = not block.endswith(b"\n")
-                    lines = block.count(b"\n") + self.unended
+                if block and self._is_cut(line, block):
+                    self.unended = True
+                elif block:
                     yield from self._block(line, block)
-                    line += lines
+                    line += block.count(b"\n")
                 if ended:
                     return
+
+    def _is_cut(self, line: int, block: bytes) -> bool:
+        """Whether a block is the last line of the file, has no end, and is no text behind the rows."""
+        if block.endswith(b"\n") or line <= self.skip:
+            return False
+        text = block.decode("utf-8", "replace").strip()
+        foreign = self.foreign is not None and self.foreign(text)
+        return bool(text) and not foreign and not (self.remarks_allowed and self._is_remark(block))
 
     def _refuse_change(self, file: BinaryIO) -> None:
         """Raise CaptureError if the path no longer holds the file that was read so far."""
@@ -348,9 +360,7 @@ class TextColumns:
                 continue
             at = int(numbers[place])
             if not self.remarks_allowed or not self._is_remark(raw):
-                last = place == len(lines) - 1 and self.unended
-                cut = " The file seems to be cut there: delete that line to import what is before it." if last else ""
-                raise CaptureError(f"{self.path}, line {at}: {wrong or 'numbers behind a line of text'}.{cut}")
+                raise CaptureError(f"{self.path}, line {at}: {wrong or 'numbers behind a line of text'}.")
             for number, behind in zip(numbers[place:].tolist(), lines[place:], strict=True):
                 if not self._is_remark(behind):
                     raise CaptureError(f"{self.path}, line {number}: numbers behind a line of text ({self.remarks[0][:_SHOWN]}).")
@@ -361,8 +371,10 @@ class TextColumns:
         return numbers, block
 
     def _is_remark(self, raw: bytes) -> bool:
-        first = raw.decode("utf-8", "replace").split(self.delimiter)[0].strip().strip('"')
-        return bool(first) and first[0].isalpha() and _number(first) is None
+        cells = [cell.strip().strip('"') for cell in raw.decode("utf-8", "replace").split(self.delimiter)]
+        first = next((cell for cell in cells if cell), "")
+        words = bool(first) and first[0].isalpha() and _number(first) is None
+        return words and (bool(cells[0]) or not any(_number(cell) is not None for cell in cells))
 
     def _wrong(self, raw: bytes) -> str | None:
         """Return the fault of a line; None without a fault."""

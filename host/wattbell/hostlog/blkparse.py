@@ -61,7 +61,8 @@ def read_blkparse_log(path: Path, device: str | None = None, lba_bytes: int = SE
     foreign: list[tuple[int, str]] = []
     lost: list[Gap] = []
     latest, dropped, summed_up = 0, 0, False
-    for number, line in numbered(path, damaged=True):
+    cut: list[str] = []
+    for number, line in numbered(path, damaged=True, cut=cut):
         if told := _DROPPED.search(line):
             dropped += int(told[1] or told[2])
         elif summed_up or _SUMMARY.match(line):
@@ -82,7 +83,7 @@ def read_blkparse_log(path: Path, device: str | None = None, lba_bytes: int = SE
         raise CaptureError(_nothing(path, events, foreign))
     if dropped:
         lost.append(Gap(BlockContent.COMMANDS, min(event.ns for event in events), latest, (dropped + 1) // 2, "blktrace dropped events"))
-    notes = pairing.notes()
+    notes = [*pairing.notes(), *cut]
     if foreign:
         number, line = foreign[0]
         notes.append(f"{len(foreign)} lines are not blkparse's and were skipped; the first is line {number}: {shown(line)}")

@@ -106,6 +106,8 @@ class Pairing:
         self.unstarted = 0
         """Completions without a set-up."""
         self.wide_qids = 0
+        self.unsized = 0
+        """Commands that moved data of a length that this log's readers do not take (Zone Append)."""
         self.total = 0
         self.by_tag = 0
         """Pairs with a completion that names the tag alone."""
@@ -168,6 +170,8 @@ class Pairing:
             )
         if self.others:
             found.append(f"{self.others} commands of other namespaces or controllers are left out.")
+        if self.unsized:
+            found.append(f"{self.unsized} Zone Append commands are not in the bytes: MB/s and bytes per joule are too low by their data.")
         if self.wide_qids:
             found.append(f"{self.wide_qids} commands of queues above {_MOST_QID} are shown in queue {_MOST_QID}.")
         return found
@@ -198,6 +202,7 @@ class Pairing:
         flags[cut] |= int(CommandFlag.ABORTED)
         for gap in lost:
             flags[(begun.ns <= gap.last_tick) & (done.ns >= gap.first_tick)] |= int(CommandFlag.LOSS)
+        self.unsized += int(((begun.qid > 0) & (begun.opcode == io("zone_append"))).sum())
         count, extra = len(begun), len(alone)
         nothing = np.zeros(extra, np.uint64)
         doorbell = np.ma.MaskedArray(np.concatenate((begun.ns, alone.ns)), np.arange(count + extra) >= count)

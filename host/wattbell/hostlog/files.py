@@ -77,6 +77,8 @@ def _text(path: Path) -> Path:
         raise CaptureError(f"{path} is empty.")
     if head.startswith(b"\x17\x08Dtracing"):
         raise CaptureError(f"{path} is trace-cmd's own file; make text of it: trace-cmd report -t {path} > trace.txt")
+    if head.startswith((b"PERFILE2", b"2ELIFREP")):
+        raise CaptureError(f"{path} is perf's own file; make text of it: perf script --ns -i {path} > trace.txt")
     if head[1:4] == b"tae" or head[:3] == b"eat":
         raise CaptureError(f"{path} is blktrace's own file; make text of it: blkparse -i {path} > trace.txt")
     if head[:2] == b"\x1f\x8b":

@@ -135,7 +135,8 @@ def read_fio_log(path: Path, lba_bytes: int = SECTOR) -> HostCommands:
     rows: list[tuple[int, int, int, int, int]] = []
     width, hexadecimal, name = 0, False, FioLogName("", "")
     latest_ms = 0
-    for number, line in numbered(path):
+    cut: list[str] = []
+    for number, line in numbered(path, cut=cut):
         where = f"{path}, line {number}"
         if not line.strip():
             continue
@@ -148,6 +149,11 @@ def read_fio_log(path: Path, lba_bytes: int = SECTOR) -> HostCommands:
                 f"{where}: {len(fields)} fields of {width if width > 3 else '4 to 7'}; is it fio's log, is it cut? {shown(line)}"
             )
         ms, value, direction, size = (whole(field, where, most) for field, most in zip(fields, (_MOST_MS, _MOST_NS, 3, 1 << 40)))
+        if rows and not (ms or value or direction or size):
+            raise CaptureError(
+                f"{where}: a line of zeros: fio lost entries of this log, as versions before 3.0 did (axboe/fio#152). Delete these "
+                "lines to import the others, or log again with a newer fio."
+            )
         if size == 0 and direction < len(_DIRECTIONS):
             raise CaptureError(f"{where}: a size of 0: fio averaged this log (log_avg_msec); without it there is a line an I/O.")
         if rows and (ms < _UNIX_MS) != (latest_ms < _UNIX_MS):
@@ -163,7 +169,7 @@ def read_fio_log(path: Path, lba_bytes: int = SECTOR) -> HostCommands:
         if direction < len(_DIRECTIONS):
             rows.append((ms * 1_000_000, value, direction, size, offset))
     if not rows:
-        raise CaptureError(f"{path}: there is no I/O in it.")
+        raise CaptureError(f"{path}: there is no I/O in it{f'; {cut[0]}' if cut else ''}.")
     values = np.array(rows, np.int64)
     if len(values) > 1 and (values[:, 1] == 1).all():
         raise CaptureError(f"{path}: every I/O took 1 ns, so this is fio's log of iops. Leave it out; the log with _lat has latencies.")
@@ -176,6 +182,7 @@ def read_fio_log(path: Path, lba_bytes: int = SECTOR) -> HostCommands:
     notes = [
         "fio's logs have no CID, queue or status, and its instants are whole milliseconds; flushes and admin commands are not in them.",
         *notes_of_unit,
+        *cut,
     ]
     if no_offsets:
         values[:, 4] = 0

@@ -75,12 +75,15 @@ def parse_iolog(lines: Iterator[str] | IO[str], name: str) -> pl.DataFrame:
         raise UsageError(f"{name}: the first line is not `fio version 3 iolog` (version 2 is read, too).")
     version = int(words[2])
     rows: list[tuple[int, str, int, int]] = []
+    devices: dict[str, int] = {}
     waited = 0
     for number, line in numbered:
         fields = line.split()
         if not fields:
             continue
         where = f"{name}:{number}"
+        if not line.endswith("\n"):
+            raise UsageError(f"{where}: the last line has no end, so it may be cut within a number. End it if it is whole, else delete it.")
         if version == 3:
             stamp = _whole(fields.pop(0), where)
         else:
@@ -95,6 +98,11 @@ def parse_iolog(lines: Iterator[str] | IO[str], name: str) -> pl.DataFrame:
             if waited >= _LIMIT:
                 raise UsageError(f"{where}: the waits up to here add up to more than a hundred thousand years.")
         elif action in IO_ACTIONS:
+            if fields[0].startswith("/dev/"):
+                devices.setdefault(fields[0], number)
+            if len(devices) > 1:
+                first, other = devices
+                raise UsageError(f"{where}: I/Os of {other} among those of {first}. Keep one device: grep -v '{other} ' {name}.")
             rows.append((stamp, action, offset, length))
         else:
             raise UsageError(f"{where}: action `{action}` is none of {', '.join(IO_ACTIONS)}.")

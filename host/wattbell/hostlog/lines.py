@@ -12,8 +12,11 @@ _LONGEST = 1 << 16
 _SHOWN = 60
 
 
-def numbered(path: Path, *, damaged: bool = False) -> Iterator[tuple[int, str]]:
-    """Yield (number from 1, line without its end). ``damaged``: bytes that are no UTF-8 become U+FFFD, for formats with lines by others.
+def numbered(path: Path, *, damaged: bool = False, cut: list[str] | None = None) -> Iterator[tuple[int, str]]:
+    """Yield (number from 1, line without its end).
+
+    damaged: bytes that are no UTF-8 become U+FFFD, for formats with lines by others
+    cut: takes a note on the last line if that has no end; it is not yielded then, since a number that is cut looks like a whole one
 
     Raises CaptureError if the file cannot be read, is UTF-16, or, unless ``damaged``, is no UTF-8 text, with the line.
     """
@@ -22,6 +25,10 @@ def numbered(path: Path, *, damaged: bool = False) -> Iterator[tuple[int, str]]:
         with door.open_file(path, door.LOG) as file:
             while raw := file.readline(_LONGEST):
                 number += 1
+                if cut is not None and not raw.endswith(b"\n") and len(raw) < _LONGEST and raw.strip():
+                    text = shown(raw.decode("utf-8", "replace"))
+                    cut.append(f"line {number}, the last one, has no end and is left out, as it may be cut: {text}")
+                    continue
                 if number == 1 and (raw[:2] in (b"\xff\xfe", b"\xfe\xff") or raw[1:2] == b"\0"):
                     raise CaptureError(f"{path}, line 1: the file is UTF-16; convert it (iconv -f UTF-16 -t UTF-8).")
                 if damaged:

@@ -265,7 +265,8 @@ def _last(trace: _Trace, number: int, text: str, *, ended: bool) -> _Place | Non
     line = line_of(text)
     unreadable = line.is_foreign or mentions_command(line)
     unreadable |= line.event in (SETUP_EVENT, COMPLETE_EVENT) and said_of(line.event, line.rest) is None
-    if unreadable and not ended:
+    # a completion ends with its status: what is left of 0x281 can be read, too
+    if (unreadable or line.event == COMPLETE_EVENT) and not ended:
         return _Place(number, text)
     trace.take(number, line, text)
     return None
@@ -290,7 +291,9 @@ def _commands(path: Path, trace: _Trace, cut: _Place | None, wanted: WantedComma
     notes = pairing.notes()
     parts.append(pairing.end())
     if in_flight and not len(parts[0]):
-        raise CaptureError(f"{path}: no command is completed in it: record nvme_complete_rq, too.")
+        unread = trace.unreadable
+        how = f"{trace.unread} events cannot be read, the first in line {unread.number}: {shown(unread.text)}" if unread else ""
+        raise CaptureError(f"{path}: no command is completed in it: {how or 'record nvme_complete_rq, too'}.")
     if trace.unknown_names:
         names = ", ".join(sorted(trace.unknown_names))
         notes.append(f"commands of kinds that are not known here have opcode {UNKNOWN_OPCODE:02X}h: {names}")

@@ -27,6 +27,7 @@ _PLACES = 60_000
 """In how many steps a range of offsets is gone through at most (:func:`~..clocks.edges.match_edges`)."""
 _LEAST_STEPS = 4
 Way = Literal["edges", "utc", "offset"]
+_APART = "WARNING: by their times of day the two files are of different runs, or a clock is wrong, by, s"
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,7 @@ def _by_edges(waveform: Waveform, load: WorkTimes) -> Aligned:
     # (host ns that lies at the waveform's first sample if the offset is 0, how far from it the offset is looked for)
     anywhere = middle_ns - round(length_s / 2 * 1e9), (length_s + (load.last_ns - load.first_ns) * 1e-9) / 2
     tries = [anywhere]
+    begin_ns: int | None = None
     if about.utc is not None and load.clock == "utc":
         begin_ns = int(about.utc.ns[0]) - round(int(about.utc.index[0]) * about.interval_s * 1e9)
         if anywhere[1] > NEAR_S:
@@ -152,8 +154,13 @@ def _by_edges(waveform: Waveform, load: WorkTimes) -> Aligned:
             continue
         back = found.inverse()
         moved = replace(back, source_ns=back.source_ns + origin_ns, first_ns=back.first_ns + origin_ns, last_ns=back.last_ns + origin_ns)
-        return Aligned(moved, load, {"no other place fits within, s": reach_s})
+        details: dict[str, float | str] = {"no other place fits within, s": reach_s}
+        if begin_ns is not None:
+            apart_s = (load.first_ns - begin_ns - float(moved.to_reference(load.first_ns))) * 1e-9
+            if abs(apart_s) > NEAR_S:
+                details[_APART] = round(apart_s, 1)
+        return Aligned(moved, load, details)
     raise CaptureError(
         f"{load.what} cannot be found in the waveform by the edges of its power: {failure} Or say where the work begins in the waveform, "
-        "as --offset S,U, or use its times of day: --align utc --align-u U."
+        f"as --offset S,U{', or use its times of day: --align utc --align-u U' if begin_ns is not None else ''}."
     )

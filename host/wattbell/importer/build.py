@@ -57,12 +57,14 @@ class Imported:
 
     alignments: one for each clock of the host
     log_notes: remarks on the logs of commands that a reader needs
+    waveform_notes: samples of the waveform that are missing, and a wrong sign
     """
 
     format: str
     instrument: str
     alignments: list[Aligned]
     log_notes: list[str]
+    waveform_notes: list[str]
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def import_files(order: ImportOrder, out: Path, *, overwrite: bool = False, say:
     host = replace(host, logs=logs, notes=[*host.notes, *notes])
     writing = _Writing(order, host, waveform, maps, kind.title)
     writing.write(out, overwrite, say)
-    return Imported(kind.title, waveform.about.instrument, list(maps.values()), _log_notes(host))
+    return Imported(kind.title, waveform.about.instrument, list(maps.values()), _log_notes(host), waveform.left_out.notes())
 
 
 def _log_notes(host: _Host) -> list[str]:

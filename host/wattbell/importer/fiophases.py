@@ -183,6 +183,11 @@ def _work(path: Path, file: str, place: int, job: FioJob, notes: list[str], *, l
     if not ran:
         notes.append(f"job {job.jobname} did no I/O and is in no phase")
         return []
+    if job.job_start == 0:
+        raise CaptureError(
+            f"{path}: the begin of job {job.jobname} is 0 (job_start): the report is of a time before the job began, or of several "
+            "servers. Give the last report of the run."
+        )
     if not job.job_start:
         way = "import the logs without it" if logs else "give a log with times of each I/O as --trace"
         raise CaptureError(f"{path} does not say when its jobs began: fio does since 3.36 (job_start). Run that version, or {way}.")

@@ -50,6 +50,10 @@ _TEXTS = (
 _CONTROLLER = "nvme id-ctrl DEVICE -o json"
 
 
+_UNIQUE = re.compile(rb'"(?:nguid|eui64)"\s*:\s*"[0-]*[1-9a-fA-F]')
+"""An identifier of a namespace in nvme-cli's JSON; zeros are none (NVM Command Set, Identify Namespace)."""
+
+
 class _Found(NamedTuple):
     """The contents of one file: a controller or a namespace; the other field is None."""
 
@@ -64,8 +68,10 @@ def read_identity(paths: Sequence[Path]) -> IdentifiedDrive:
     """
     drive: IdentifiedDrive = {}
     namespaces: list[IdentifiedNamespace] = []
+    seen: dict[Path | bytes, Path] = {}
     for path in paths:
         found = _read(path, len(namespaces) + 1)
+        _must_be_new(path, seen)
         if found.namespace is not None:
             namespaces.append(found.namespace)
         elif drive:
@@ -77,6 +83,15 @@ def read_identity(paths: Sequence[Path]) -> IdentifiedDrive:
     drive["source"] = "file"
     drive["namespaces"] = namespaces
     return drive
+
+
+def _must_be_new(path: Path, seen: dict[Path | bytes, Path]) -> None:
+    """Raise CaptureError for a file given twice, also as a copy, where it has an identifier that no two namespaces share."""
+    data = door.read_bytes(path, door.SETTINGS)
+    for key in (path.resolve(), *((data,) if _UNIQUE.search(data) else ())):
+        if key in seen:
+            raise CaptureError(f"{path} and {seen[key]} are the same namespace or controller. Give it once.")
+        seen[key] = path
 
 
 def _read(path: Path, nsid: int) -> _Found:

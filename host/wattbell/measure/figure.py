@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 K = 2
 """Coverage factor of every ``u``."""
+PARTLY = "the rail was not recorded during all of the window: mean and energy are of the covered part"
+"""``note`` in the conditions of such figures."""
 Conditions = Mapping[str, str | float]
 
 
@@ -61,11 +63,19 @@ def absent(reason: str, unit: str = "", lost: int = 0) -> Figure:
 
 def ratio(top: Figure, bottom: Figure, unit: str = "", factor: float = 1.0, **conditions: str | float) -> Figure:
     """``factor * top / bottom``; relative uncertainties add in squares (the two come from different instruments of the rig: the clock
-    and the rail). Absent when either is missing or the divisor is not positive; without ``u`` when either has none."""
+    and the rail). Absent when either is missing or the divisor is not positive; without ``u`` when either has none.
+
+    A rail that was recorded in part (:data:`PARTLY`) gives no energy for all of the bytes, and a mean power of unknown error for the rest.
+    """
     lost = top.lost + bottom.lost
     if top.value is None or bottom.value is None or bottom.value <= 0:
         return absent("numerator or denominator missing or not positive", unit, lost)
+    partly = [figure.unit for figure in (top, bottom) if figure.conditions.get("note") == PARTLY]
+    if "J" in partly:
+        return absent("the rail was not recorded during all of the window", unit, lost)
     value = factor * top.value / bottom.value
+    if partly:
+        return Figure(value, None, unit, lost, {**conditions, "note": PARTLY})
     if top.u is None or bottom.u is None:
         return Figure(value, None, unit, lost, conditions)
     parts = [u / figure.known for figure, u in ((top, top.u), (bottom, bottom.u)) if figure.value]

@@ -83,7 +83,8 @@ def _why(text: str, place: int, error: Exception) -> str:
     line = text.count("\n", 0, place) + 1
     if isinstance(error, RecursionError):
         return f"line {line}: nested too deeply"
-    if isinstance(error, json.JSONDecodeError) and place >= len(text.rstrip()):
+    in_a_text = isinstance(error, json.JSONDecodeError) and error.msg.startswith("Unterminated string") and "\n" not in text[place:].strip()
+    if isinstance(error, json.JSONDecodeError) and (place >= len(text.rstrip()) or in_a_text):
         return f"it breaks off in line {line}: was fio stopped, or its disk full? Run it again"
     return f"line {line}: {error.msg if isinstance(error, json.JSONDecodeError) else error}"
 

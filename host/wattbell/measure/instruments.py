@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +14,7 @@ from wattbell_spec.wire import RailFlag
 from ..capture import Capture
 from .energy import Energy
 from .errormodel import ErrorModel
-from .figure import Conditions, Figure, absent
+from .figure import PARTLY, Conditions, Figure, absent
 from .rail import Rail
 from .seen import by_host
 from .steadiness import Steadiness, of_rail
@@ -110,7 +110,19 @@ class Instruments:
             return energy, power
         some = span.bursts if len(span.bursts) <= MOST_BURSTS else span.bursts[[0, -1], [0, 1]][None, :]
         held = self.steadiness([(float(first), float(last)) for first, last in some.tolist()])
-        return energy, held.of(power) if held else power
+        power = held.of(power) if held else power
+        if self._outlasts(span):
+            energy = replace(energy, u=None, conditions={**energy.conditions, "note": PARTLY})
+            power = replace(power, conditions={**power.conditions, "note": PARTLY})
+        return energy, power
+
+    def _outlasts(self, span: ActiveTime) -> bool:
+        """Whether bursts begin before the recording of the rail, or end after it; a gap within it counts as lost."""
+        assert self.rail is not None, "it has given a power"
+        interval = self.rail.interval_ticks
+        inside = np.clip(span.bursts, self.rail.first_tick - interval, self.rail.last_tick + interval)
+        outside = int(np.diff(span.bursts).sum() - np.diff(inside).sum())
+        return outside > max(2 * interval, 1e-3 * float(np.diff(span.bursts).sum()))
 
     def _active_energy(self, span: ActiveTime, lost: int, *, scored: bool) -> tuple[Figure, Figure]:
         """The same by the instrument alone."""

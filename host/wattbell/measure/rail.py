@@ -16,7 +16,7 @@ from ..capture import Capture
 from ..text import si
 from .energy import Energy, EnergyMeter
 from .errormodel import ErrorModel
-from .figure import Figure, K, absent
+from .figure import PARTLY, Figure, K, absent
 from .loss import WindowLoss
 from .steadiness import of_rail
 from .windows import MovingMax
@@ -323,7 +323,7 @@ class Rail:
         if energy.moved_j:
             conditions["edge_u_s"] = max(edge_u_s, self.model.alignment_u_s)
         if window_s - covered > max(2 * self.interval_s, 1e-3 * window_s):
-            conditions["note"] = "the rail was not recorded during all of the window: mean and energy are of the covered part"
+            conditions["note"] = PARTLY
             whole = False
         moved_a = energy.moved_above_mean_j / covered / abs(volts) if covered > 0 and volts else 0.0
         u_current = math.hypot(model.gain * abs(stat.mean_current_a), model.offset_a, moved_a)
