@@ -35,6 +35,8 @@ _BLOCK = 1 << 24
 _LONGEST_LINE = 1 << 16
 _HEAD = 1 << 16
 _SHOWN = 40
+_TAIL = 4096
+"""Bytes of the rows before a last line without an end, whose numbers tell whether that line is whole."""
 _MISSING = ["", "nan", "NaN", "NAN", "-"]
 """Words that Arrow takes for a missing value. A block with other such words (:data:`~.ranges.NO_NUMBER`) is read in another way."""
 _UTF16 = 0.8
@@ -169,7 +171,7 @@ class TextColumns:
         self.unended = False
         if self.times is not None:
             self.times = self.times.again()
-        line, held = 1, b""
+        line, held, before = 1, b"", b""
         decoder: codecs.IncrementalDecoder | None = None
         first, old_ends = True, False
         try:
@@ -206,21 +208,34 @@ class TextColumns:
                         continue
                     data = b""
                 block, held = held + (data[:end] if data else b""), data[end:]
-                if block and self._is_cut(line, block):
+                if block and self._is_cut(line, block, before):
                     self.unended = True
                 elif block:
                     yield from self._block(line, block)
-                    line += block.count(b"\n")
+                    line, before = line + block.count(b"\n"), block[-_TAIL:]
                 if ended:
                     return
 
-    def _is_cut(self, line: int, block: bytes) -> bool:
-        """Whether a block is the last line of the file, has no end, and is no text behind the rows."""
+    def _is_cut(self, line: int, block: bytes, before: bytes) -> bool:
+        """Whether a block is the last line of the file, has no end and may be cut within a number, and is no text behind the rows.
+
+        A number with as many decimals as all numbers above it is whole.
+        """
         if block.endswith(b"\n") or line <= self.skip:
             return False
         text = block.decode("utf-8", "replace").strip()
+        above = [found for row in before.decode("utf-8", "replace").splitlines()[1:] if (found := self._decimals(row)) is not None]
+        if len(above) > 1 and {*above, self._decimals(text)} == {max(above)} != {0}:
+            return False
         foreign = self.foreign is not None and self.foreign(text)
         return bool(text) and not foreign and not (self.remarks_allowed and self._is_remark(block))
+
+    def _decimals(self, row: str) -> int | None:
+        """Return how many digits the last field of a row has behind the decimal mark; None where that is no plain number."""
+        mark = "," if self.decimal_comma else r"\."
+        last = row.rpartition(self.delimiter)[2].strip().strip('"')
+        found = re.fullmatch(rf"[+-]?\d+(?:{mark}(\d*))?", last)
+        return len(found[1] or "") if found and row.count(self.delimiter) == self.width - 1 else None
 
     def _refuse_change(self, file: BinaryIO) -> None:
         """Raise CaptureError if the path no longer holds the file that was read so far."""

@@ -85,12 +85,29 @@ def test_names_stand_above_every_column_or_are_none(tmp_path: Path) -> None:
     holds(opened(tmp_path, text, columns=columns(current="A:A", voltage="V:V"), interval_s=1e-3))
 
 
-@pytest.mark.parametrize("cut", [1, 3, 5, 9])
+@pytest.mark.parametrize("cut", [2, 3, 5, 9])
 def test_a_last_row_without_an_end_is_left_out(tmp_path: Path, cut: int) -> None:
     """``0.039,0.15,3.3`` without its last two letters is ``0.039,0.15,3``: a voltage that was never measured."""
     waveform = opened(tmp_path, TABLE[:-cut])
     volts, amps = samples(waveform)
     assert waveform.about.span == 39 and volts.tolist() == pytest.approx([3.3] * 39) and amps.tolist() == pytest.approx(AMPS[:39])
+    assert any("the last line of the file has no end: it is left out" in note for note in waveform.about.notes)
+
+
+def test_a_last_row_with_all_its_decimals_is_whole(tmp_path: Path) -> None:
+    """Editors and scripts leave out the last line's end; ``3.3`` below 39 numbers with one decimal is not cut."""
+    waveform = opened(tmp_path, TABLE[:-1])
+    holds(waveform)
+    assert not any("no end" in note for note in waveform.about.notes)
+
+
+@pytest.mark.parametrize("last", ["150", "0.15"])
+def test_a_last_number_that_may_be_cut_is_left_out(tmp_path: Path, last: str) -> None:
+    """``150`` may be a part of ``1500``; ``0.15`` of ``0.1504``, where other rows have more decimals."""
+    body = rows(lambda k: f"{k / 1000},3.3,{1500 if last == '150' else 0.1504 if k % 2 else 0.15}")
+    names = "time_s,voltage_v,current_ma\n" if last == "150" else "time_s,voltage_v,current_a\n"
+    waveform = opened(tmp_path, names + body.rpartition("\n")[0].rpartition(",")[0] + f",{last}")
+    assert waveform.about.span == 39
     assert any("the last line of the file has no end: it is left out" in note for note in waveform.about.notes)
 
 
