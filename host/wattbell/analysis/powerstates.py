@@ -432,8 +432,8 @@ def _entry(context: Context, found: FoundStretches, declared: float | None, numb
 def _quick_entry(context: Context, found: FoundStretches, first: Stretch) -> tuple[float, float] | None:
     """Return the time in s, and its k = 2, from an idle time's begin to the level of its first stretch.
 
-    The drive was there too soon for a level before. The last sample above the middle counts, between the median of the samples clearly above
-    the level and the level. None where the rail was never clearly above the level.
+    The drive was there too soon for a level before. The last sample above the middle counts: between the level and the median of the
+    samples clearly above it. None where the rail was never clearly above the level.
     """
     rail = context.rail
     assert rail is not None

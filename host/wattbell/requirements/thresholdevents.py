@@ -91,8 +91,8 @@ class ThresholdEvents:
         if due.first is None or due.last is None:
             return None
         context = self._context
-        begins, ends, aborted = self._requests
-        came = ends[(ends >= due.first) & (ends < armed.over) & ~aborted]
+        begins, ends, _ = self._requests  # an aborted one ends the threshold, too
+        came = ends[(ends >= due.first) & (ends < armed.over)]
         until = int(came[0]) if len(came) else armed.over
         half_s = context.seconds(due.last - due.first) / 2 + STEP_S
         late_s = context.seconds(until - due.last) + half_s
