@@ -6,7 +6,9 @@ The thread empties the kernel's buffer in time. The loop of the meters that read
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
+import select
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -31,6 +33,20 @@ _SILENCE_NS = 3_000_000_000
 _ONE_WAIT_NS = 200_000_000
 """Most time that one `read` in vain adds to the silence. A longer wait is the computer's fault, and the meter need not be silent."""
 _A_SECOND_NS = 1_000_000_000
+
+
+def reader(descriptor: int) -> Callable[[], bytes]:
+    """Return a function that waits up to 100 ms for bytes of a port and returns them. It raises OSError when the port hangs up."""
+
+    def read() -> bytes:
+        if not select.select([descriptor], [], [], 0.1)[0]:
+            return b""
+        data = os.read(descriptor, 1 << 16)
+        if not data:
+            raise OSError("hung up")
+        return data
+
+    return read
 
 
 class Arrivals(Generic[T]):

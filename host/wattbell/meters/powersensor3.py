@@ -26,7 +26,7 @@ from ..capture.source import RailSource
 from ..clocks.host import host_ns
 from ..errors import RigError, UsageError
 from ..formats.ranges import POWERSENSOR3, LeftOut
-from .arrivals import Arrivals, ArrivingMeter
+from .arrivals import Arrivals, ArrivingMeter, reader
 from .believed import believed
 from .meter import ERRORS, ClockPair, MeterAbout, meter, options, stated
 
@@ -239,17 +239,7 @@ class PowerSensor3(ArrivingMeter[bytes]):
 
     def start(self) -> None:
         """See :class:`~.meter.Meter`."""
-        descriptor = self._port.fileno()
-
-        def read() -> bytes:
-            if not select.select([descriptor], [], [], 0.1)[0]:
-                return b""
-            data = os.read(descriptor, 1 << 16)
-            if not data:
-                raise OSError("hung up")
-            return data
-
-        self._arrivals = Arrivals(self._what, read)
+        self._arrivals = Arrivals(self._what, reader(self._port.fileno()))
         self._command(b"S")
 
     def _command(self, command: bytes) -> None:

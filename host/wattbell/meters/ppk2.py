@@ -24,7 +24,7 @@ from ..capture.source import Ranges
 from ..clocks.host import host_ns
 from ..errors import RigError, UsageError
 from ..formats.ranges import PPK2, LeftOut
-from .arrivals import Arrivals, ArrivingMeter, Earliest
+from .arrivals import Arrivals, ArrivingMeter, Earliest, reader
 from .believed import believed
 from .meter import ERRORS, ClockPair, MeterAbout, meter, options, stated
 from .numbered import Numbered, SampleRun
@@ -203,17 +203,7 @@ class Ppk2(ArrivingMeter[bytes]):
 
     def start(self) -> None:
         """See :class:`~.meter.Meter`."""
-        descriptor = self._port.fileno()
-
-        def read() -> bytes:
-            if not select.select([descriptor], [], [], 0.1)[0]:
-                return b""
-            data = os.read(descriptor, 1 << 16)
-            if not data:
-                raise OSError("hung up")
-            return data
-
-        self._arrivals = Arrivals(self._what, read)
+        self._arrivals = Arrivals(self._what, reader(self._port.fileno()))
         self._began_ns = host_ns()
         self._api.start_measuring()
 

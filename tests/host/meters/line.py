@@ -50,11 +50,12 @@ class PtyDevice:
 
     def unplug(self) -> None:
         """From within the thread: the port vanishes, once the host has read the bytes sent (the kernel throws unread bytes away)."""
-        quiet = 0
-        # On a busy machine the line discipline takes bytes over late. Until then FIONREAD does not count them.
-        while quiet < 1000 and not self.gone.wait(0.002):
-            unread = fcntl.ioctl(self._slave, termios.FIONREAD, struct.pack("i", 0))
-            quiet = 0 if any(unread) else quiet + 1
+        quiet_since = time.monotonic()
+        # On a busy machine the line discipline takes bytes over late. Until then FIONREAD does not count them. A meter counts as stopped
+        # after 3 s, so the port has to vanish before.
+        while time.monotonic() - quiet_since < 1.5 and not self.gone.wait(0.002):
+            if any(fcntl.ioctl(self._slave, termios.FIONREAD, struct.pack("i", 0))):
+                quiet_since = time.monotonic()
         self.gone.set()
 
     def __enter__(self) -> PtyDevice:
