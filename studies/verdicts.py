@@ -348,7 +348,14 @@ def draw_power(found: Sequence[Outcome], path: Path) -> None:
             middle, value = float(np.mean([one.size for one in members])), hits / len(members)
             error = [[100 * max(0.0, value - ci.low)], [100 * max(0.0, ci.high - value)]]
             axes.errorbar([middle], [100 * value], yerr=error, fmt="o", color="#1f4e79", capsize=3)
-            axes.annotate(f"{len(members)}", (middle, 100 * value), textcoords="offset points", xytext=(6, -11), fontsize=8, color="#444")
+            axes.annotate(
+                f"{len(members)}",
+                (middle, 100 * value),
+                textcoords="offset points",
+                xytext=(6, -11 if value > 0.5 else 5),
+                fontsize=8,
+                color="#444",
+            )
     sizes = np.linspace(-4, 8, 400)
     axes.plot(
         sizes, 100 * stats.norm.cdf((sizes - 1) * 2), color="#b04a00", linewidth=1.2, label="figure normal with U = 2 standard deviations"
