@@ -14,6 +14,7 @@ import numpy as np
 
 from . import admin, drives, inject, oracles, pages, plans
 from .bustrace import MS, US, BusTrace, S
+from .drives import Profile
 
 LINK_S = 100e-6
 """Slack of requirements on latencies of power states."""
@@ -33,7 +34,7 @@ class Shown:
 
     trace: BusTrace
     logs: Mapping[str, bytes]
-    profile: drives.Profile
+    profile: Profile
     tables: tuple[tuple[tuple[int, int, int], ...], ...]
     state: int
 
@@ -75,14 +76,14 @@ class Kind:
     name: str
     text: str
     rows: tuple[str, ...]
-    work: Callable[[drives.Profile, int, Random], plans.Work]
+    work: Callable[[Profile, int, Random], plans.Work]
     inject: Callable[[Shown, float, Random], Faulty]
     unit: str
     u: Callable[[Shown], float] | None
     drives: int
     operational: bool = False
-    good_work: Callable[[drives.Profile, int, Random], plans.Work] | None = None
-    tune: Callable[[drives.Profile], None] | None = None
+    good_work: Callable[[Profile, int, Random], plans.Work] | None = None
+    tune: Callable[[Profile], None] | None = None
     measures: tuple[str, ...] = ()
     fixed_u: float | None = None
 

@@ -73,7 +73,7 @@ def _is_doorbell(tlp: bytes) -> bool:
     at = 16 if tlp[0] & 0x20 else 12
     if tlp[0] & 0x5F != 0x40 or len(tlp) - at != 4:
         return False
-    address = struct.unpack_from(">I", tlp, at - 4)[0]
+    address: int = struct.unpack_from(">I", tlp, at - 4)[0]
     return 0x1000 <= address & 0x3FFF < 0x1100 and address >> 2 & 1 == 0 and address & 4 == 0
 
 
