@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from wattbell.analysis.apst import ApstTables
 from wattbell.analysis.powerstates import name_of
+from wattbell.analysis.statelabels import SURE
 from wattbell.measure.figure import Figure
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from wattbell.analysis.stretches import FoundStretches, Stretch
 
 NO_TABLE = "no phase has APST's table: the tap sees Set Features 0Ch, and not its data"
+UNLIKELY = 1 - SURE
+"""Largest probability of the table's next state with which a level without a certain state shows that the drive stayed."""
 NO_MOVE = "no idle time with APST on in which the rail shows the states before and behind a transition of the table"
 
 
@@ -80,7 +83,12 @@ def _of_a_gap(
     context: Context, found: FoundStretches, table: Mapping[int, tuple[int, float]], members: Sequence[Stretch], gap: Sequence[int]
 ) -> list[TimedMove]:
     """Return the moves in one idle time, and a stay at its end if it is longer than the table allows."""
-    states = [name_of(one.label, one.asked, found.watched, found.declared.operational if found.declared else ())[1] for one in members]
+    operational = found.declared.operational if found.declared else ()
+    states = [name_of(one.label, one.asked, found.watched, operational)[1] for one in members]
+    alone = members[0]
+    if len(members) == 1 and states[0] is None and alone.asked in table and alone.asked in operational:
+        # one level for a whole idle time is the old state's unless it may be the new one's
+        states[0] = alone.asked if alone.label.shares.get(table[alone.asked][0], 0.0) <= UNLIKELY else None
     since, since_u_s, out = gap[0], 0.0, list[TimedMove]()
     for k, (one, state) in enumerate(zip(members, states, strict=True)):
         if k and state != states[k - 1]:

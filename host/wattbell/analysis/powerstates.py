@@ -39,6 +39,8 @@ IDLE_BEFORE_S, IDLE_S, ACTIVE_S = 10.0, 30.0, 10.0
 WORK_S = 0.01
 """Least time in s of work in an operational state before its mean power is compared with the state's maximum, a sustained maximum."""
 MOST_LOADS = 1000
+CLEARLY = 1.5
+"""Least ratio of the rail before a state to the state's level, for the time of its arrival."""
 
 
 @dataclass
@@ -416,10 +418,33 @@ def _entry(context: Context, found: FoundStretches, declared: float | None, numb
         if s.gap == before.gap and s.asked == number and _is(s, number, found) and not _is(before, number, found):
             times.append((s.first_tick - int(context.gaps[s.gap, 0])) * context.tick_s)
             us.append(s.from_u_s)
+    leading = [s for k, s in enumerate(found.stretches) if not k or found.stretches[k - 1].gap != s.gap]
+    for s in leading if context.saw_commands else ():
+        if s.asked == number and _is(s, number, found) and (quick := _quick_entry(context, found, s)) is not None:
+            times.append(quick[0])
+            us.append(quick[1])
     if not times:
         return _refused(declared, "s", "into a state that the drive takes by itself nobody sees it set out")
     at = int(np.argmax(times))
     return _longest(declared, times[at], us[at], len(times))
+
+
+def _quick_entry(context: Context, found: FoundStretches, first: Stretch) -> tuple[float, float] | None:
+    """Return the time in s, and its k = 2, from an idle time's begin to the level of its first stretch.
+
+    The drive was there too soon for a level before. The last sample above the middle counts: between the level and the median of the
+    samples clearly above it. None where the rail was never clearly above the level.
+    """
+    rail = context.rail
+    assert rail is not None
+    begin = int(context.gaps[first.gap, 0])
+    tick, power = rail.power_between(begin, first.settled[0] + round(2 * found.bin_s / context.tick_s))
+    high = power[power > CLEARLY * first.mean_w]
+    if not len(high):
+        return None
+    above = np.flatnonzero(power >= (float(np.median(high)) + first.mean_w) / 2)
+    arrived = tick + int(above[-1]) * rail.interval_ticks + rail.interval_ticks // 2
+    return max(0.0, context.seconds(arrived - begin)), 2 * rail.interval_s + rail.model.alignment_u_s
 
 
 def _exit(context: Context, declared: float | None, label: str, wakeups: Wakeups) -> Judged:

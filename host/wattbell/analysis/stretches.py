@@ -87,6 +87,11 @@ class FoundStretches:
     link_seen: bool
 
 
+def saw_requests(context: Context) -> bool:
+    """Return whether requests of the host could be seen."""
+    return context.saw_commands and (not context.by_host or bool((context.commands.qid == 0).any()))
+
+
 def find(context: Context, windows: Int64) -> FoundStretches:
     """The stretches in ``windows`` (ticks, shape (n, 2)): the idle times, or the whole rail."""
     rail = context.rail
@@ -97,7 +102,7 @@ def find(context: Context, windows: Int64) -> FoundStretches:
     declared = Declared.of((context.capture.meta.get("drive") or {}).get("power_states") or [])
     io = context.commands.start_tick[context.commands.qid > 0]
     requested = requested_state(context.events, io, tuple(declared.sleeping) if declared else ())
-    watched = context.saw_commands and (not context.by_host or bool((context.commands.qid == 0).any()))
+    watched = saw_requests(context)
     apst = apst_enabled(context.capture.commands) if watched else None
     tables = ApstTables.of(context.phases)
     held = in_reset(context.events)

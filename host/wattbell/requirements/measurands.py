@@ -34,6 +34,12 @@ MEASURANDS: dict[str, Measurand] = {
         needs=("window_s",),
         takes=("states", "sampling_s", "duration_s"),
     ),
+    "asleep-power": Measurand(
+        "W",
+        "The largest mean over a moving window in a non-operational state, without a command and without the permissive mode.",
+        needs=("window_s", "states"),
+        takes=("sampling_s", "duration_s"),
+    ),
     "idle-power": Measurand("W", "The mean power of each level between commands.", takes=("duration_s",)),
     "state-maximum-power": Measurand(
         "W", "The highest mean power of work in an operational state, or the level of a state asleep.", needs=("states",)
@@ -76,6 +82,10 @@ MEASURANDS: dict[str, Measurand] = {
     "own-meter-count": Measurand("s", "Distance of the measuring time from the counted intervals and one second more."),
     "own-meter-histogram": Measurand("", "Intervals in a wrong bin, beyond the drive's claimed error and our uncertainty."),
     "own-meter-time": Measurand("s", "Time from the drive's stamp of the largest interval to such an interval of the rail."),
+    "threshold-event-late": Measurand(
+        "s", "The latest event of the power threshold, behind the middle of the times at which its second may have ended."
+    ),
+    "threshold-event-extra": Measurand("", "Asynchronous events that no second above the enabled power threshold explains."),
     "own-latency-count": Measurand("", "Commands that a counter of OCP's latency monitor has too many or too few, the worst counter."),
     "own-latency-value": Measurand("s", "Difference of a latency that the monitor reports from the commands that may have it, the worst."),
     "own-latency-stamp": Measurand("s", "Spread of the offsets between the monitor's time stamps and the CQEs of their commands."),
@@ -83,6 +93,8 @@ MEASURANDS: dict[str, Measurand] = {
 """All measurands by name."""
 OWN_METER, OWN_LATENCY = (tuple(name for name in MEASURANDS if name.startswith(prefix)) for prefix in ("own-meter-", "own-latency-"))
 """Measurands that compare the drive's own power meter with the rail, and its own latency monitor with the wire."""
+EVENTS = ("threshold-event-late", "threshold-event-extra")
+"""Measurands of events of the power threshold."""
 
 
 @dataclass(frozen=True)

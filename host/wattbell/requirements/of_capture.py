@@ -14,7 +14,8 @@ from wattbell_spec.wire import CommandFlag, EventType
 from ..analysis import apsttimers, idle, powerstates, statepairs, wakeup
 from ..analysis.context import AER, Context, load
 from ..analysis.result import Idle, PowerStates
-from ..analysis.stretches import FoundStretches
+from ..analysis.signals import requested_state
+from ..analysis.stretches import FoundStretches, saw_requests
 from ..capture import Capture
 from ..measure.figure import Figure, absent
 from ..measure.instruments import NO_COMMANDS
@@ -24,14 +25,16 @@ from ..measure.table import NONE, Commands
 from ..origin import origin_of_capture
 from ..results.declared import PowerStateDescriptor, descriptors
 from ..text import si
+from .asleep import own_work
 from .latencylog import LatencyLog
-from .measurands import OWN_LATENCY, OWN_METER, Observation, Subject, wanted_states
+from .measurands import EVENTS, OWN_LATENCY, OWN_METER, Observation, Subject, wanted_states
 from .model import Requirement
 from .ownlatency import OwnLatency
 from .ownmeter import OwnMeter
 from .pairs import NO_IDENTIFY, PairTime, pair_observations
 from .powerlog import PowerLog
 from .temperatures import TEMPERATURES, declared_temperature
+from .thresholdevents import ThresholdEvents
 from .voltage import extreme_voltage
 
 HOUR_S = 3600.0
@@ -89,6 +92,10 @@ class _Seen:
         return None if self.logs.latency is None else OwnLatency(self.context, self.logs.latency)
 
     @cached_property
+    def threshold_events(self) -> ThresholdEvents:
+        return ThresholdEvents(self.context)
+
+    @cached_property
     def context(self) -> Context:
         return load(self.capture)
 
@@ -114,16 +121,18 @@ class _Seen:
 
     def asked(self) -> Iterator[tuple[int, int, int]]:
         """Yield (state, first tick, last tick) of the times between the host's requests, over the rail."""
-        context, found = self.context, self.found
-        if context.rail is None or found is None:
+        context = self.context
+        if context.rail is None:
             return
         first, last = context.rail.first_tick, context.rail.last_tick
-        if found.requested is None:
+        sleeping = tuple(one.number for one in self.states if not one.operational)
+        requested = requested_state(context.events, context.commands.start_tick[context.commands.qid > 0], sleeping)
+        if requested is None:
             yield 0, first, last
             return
         joined: list[tuple[int, int, int]] = []
         at = first
-        for state, ticks in found.requested.pieces(first, last):
+        for state, ticks in requested.pieces(first, last):
             if joined and joined[-1][0] == state:
                 joined[-1] = (state, joined[-1][1], at + ticks)
             else:
@@ -142,7 +151,7 @@ def _largest_mean_power(seen: _Seen, wanted: Requirement) -> list[Observation]:
     states = wanted_states(wanted, seen.states)
     if not seen.states:
         return [Observation("", absent(NO_IDENTIFY, "W"))]
-    if seen.found is None or not seen.found.watched:
+    if not saw_requests(seen.context):
         return [Observation(f"PS{one.number}", absent("nobody saw what the host asked for", "W"), one) for one in states]
     spans: dict[int, list[tuple[int, int]]] = {}
     for number, first, last in seen.asked():
@@ -174,6 +183,14 @@ def _over(
     if coarse:
         figure = absent(f"{coarse}: a window of {wanted.window_s * 1e6:g} us needs them closer", "W")
     return Observation(scope, figure, state, seconds, rail.interval_s)
+
+
+def _asleep_power(seen: _Seen, wanted: Requirement) -> list[Observation]:
+    assert wanted.window_s is not None
+    if not seen.states:
+        return [Observation("", absent(NO_IDENTIFY, "W"))]
+    permissive = (seen.capture.meta.get("drive") or {}).get("nopspm")
+    return own_work(seen.context, seen.found, wanted_states(wanted, seen.states), wanted.window_s, permissive)
 
 
 def _idle_power(seen: _Seen, wanted: Requirement) -> list[Observation]:
@@ -353,6 +370,7 @@ def _own_latency(seen: _Seen, wanted: Requirement) -> list[Observation]:
 
 _BY_MEASURAND: Mapping[str, Callable[[_Seen, Requirement], list[Observation]]] = {
     "largest-mean-power": _largest_mean_power,
+    "asleep-power": _asleep_power,
     "idle-power": _idle_power,
     **dict.fromkeys(_KEYS, _of_states),
     "state-active-power": _active_power,
@@ -367,6 +385,7 @@ _BY_MEASURAND: Mapping[str, Callable[[_Seen, Requirement], list[Observation]]] =
     **dict.fromkeys(TEMPERATURES, lambda seen, one: declared_temperature(seen.capture.meta.get("drive") or {}, one)),
     "enable-to-identify": _after_enable,
     "enable-to-io": _after_enable,
+    **dict.fromkeys(EVENTS, lambda seen, one: seen.threshold_events.observations(one.measurand)),
     **dict.fromkeys(OWN_METER, _own_meter),
     **dict.fromkeys(OWN_LATENCY, _own_latency),
 }

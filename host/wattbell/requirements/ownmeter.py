@@ -24,9 +24,8 @@ from ..measure.rail import Rail
 from ..measure.table import NONE
 from .logcommands import log_commands
 from .powerlog import INTERVAL_S, PowerLog
+from .railsteps import STEP_S, step_means
 
-STEP_S = 0.01
-"""Step of the begin of the drive's intervals in the search. Intervals are sums of the rail's means over as long a time."""
 LONGEST_S = 86400.0
 """Longest measuring time that is compared."""
 ROOM_S = 2 * INTERVAL_S
@@ -235,7 +234,7 @@ class Alignment:
 
 
 def _align(rail: Rail, time: MeasuringTime, log: PowerLog, room_s: float, loss: WindowLoss) -> Alignment | str:
-    fine = _fine(rail, time)
+    fine = step_means(rail, time.first, time.last)
     gone = np.isnan(fine)
     if gone.mean() > MISSING_MOST:
         return f"the rail is missing in {gone.mean():.0%} of the measuring time"
@@ -260,28 +259,6 @@ def _align(rail: Rail, time: MeasuringTime, log: PowerLog, room_s: float, loss: 
         kept &= apart <= best + rail_u + log.largest.step_w
     begins_s = (offsets * STEP_S - early_s).astype(np.float64)
     return Alignment(begins_s, intervals, misplaced, kept, rail_u, loss)
-
-
-def _fine(rail: Rail, time: MeasuringTime) -> Float:
-    """Return the mean power of each `STEP_S` of the measuring time, in W; NaN where a sample is missing. Reads ten seconds at a time."""
-    step = STEP_S / rail.tick_s
-    count = int((time.last - time.first) // step)
-    out = np.full(count, np.nan)
-    late = rail.model.front_end_delay_s / rail.tick_s
-    for low in range(0, count, 1000):
-        high = min(low + 1000, count)
-        begin = time.first + late + low * step
-        first, power = rail.power_between(round(begin), round(time.first + late + high * step))
-        if rail.interval_s > STEP_S:
-            at = time.first + late + (np.arange(low, high) + 0.5) * step
-            index = np.clip(np.round((at - first) / rail.interval_ticks).astype(np.int64), 0, max(len(power) - 1, 0))
-            out[low:high] = power[index] if len(power) else np.nan
-            continue
-        slot = ((first + np.arange(len(power)) * rail.interval_ticks - begin) // step).astype(np.int64).clip(0, high - low - 1)
-        number = np.bincount(slot, minlength=high - low)
-        sums = np.bincount(slot, weights=power, minlength=high - low)  # NaN stays NaN
-        out[low:high] = np.where(number > 0, sums / np.maximum(number, 1), np.nan)
-    return out
 
 
 def _misplaced(intervals: Float, log: PowerLog, rail_u: float) -> Float:

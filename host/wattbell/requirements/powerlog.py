@@ -17,7 +17,7 @@ from .logfile import read_log_page
 HEADER = struct.Struct("<BBHIIHHQHHHHI4xIIQB7x")
 """Bytes 63:0. The fields of :class:`PowerLog` in their order, with sizes and counts between them."""
 _DESCRIPTOR = struct.Struct("<II")
-_SCALES_W = {1: 1e-4, 2: 1e-2}
+SCALES_W = {1: 1e-4, 2: 1e-2}
 """Unit by Power Scale; other scales report no power."""
 _MS = (1 << 48) - 1
 _NO_ERROR = 100
@@ -139,5 +139,5 @@ def parse(page: bytes) -> PowerLog:
 
 
 def _reading(field: int) -> Reading | None:
-    step_w = _SCALES_W.get(field >> 16 & 3)
+    step_w = SCALES_W.get(field >> 16 & 3)
     return None if step_w is None else Reading((field & 0xFFFF) * step_w, step_w)

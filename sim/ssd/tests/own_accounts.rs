@@ -114,6 +114,26 @@ fn the_pages_are_those_of_the_rail_and_of_the_commands_at_both_fidelities() {
 }
 
 #[test]
+fn a_request_for_an_event_waits_until_a_second_is_at_the_threshold() {
+    const OFFER: &str = "power_threshold = { value = true, source = 'assumed: test' }\n";
+    let plan = |watt: &str| {
+        format!("[[step]]\npower_threshold_w = {watt}\n[[step]]\nidle_s = 1.5\n[[step]]\nfio = 'jobs.fio'\n")
+    };
+    let requests = |watt: &str| {
+        let (_, rows) = run(profile(OFFER), &plan(watt), Fidelity::Summaries { rail_step_us: 20 }).unwrap();
+        rows.lines().filter(|row| row.starts_with("12,0,")).map(String::from).collect::<Vec<_>>()
+    };
+    assert!(requests("600").is_empty(), "the request still waits");
+    let crossed = requests("0.8");
+    assert_eq!(crossed.len(), 1);
+    let cells: Vec<&str> = crossed[0].split(',').collect();
+    let cqe_ps: u64 = cells[11].parse().unwrap();
+    // the model's seconds count from the supply on, and idle lasts until 1.6 s
+    assert!(cqe_ps % 1_000_000_000_000 < 10_000_000, "{cqe_ps} ps is just behind the end of a second");
+    assert!((2..6).contains(&(cqe_ps / 1_000_000_000_000)), "{cqe_ps} ps");
+}
+
+#[test]
 fn a_drive_with_these_functions_does_all_else_as_one_without() {
     let plan = "[[step]]\nfio = 'jobs.fio'\napst = true\n[[step]]\nidle_s = 2.5\napst = true\n";
     let (with, with_rows) = run(profile(OFFERS), plan, Fidelity::Tlps).unwrap();
@@ -126,6 +146,7 @@ fn a_drive_with_these_functions_does_all_else_as_one_without() {
 fn a_plan_that_needs_what_the_drive_lacks_says_which_entry_is_missing() {
     for (step, entry) in [
         ("own_meter = 'start'", "offer.power_measurement"),
+        ("power_threshold_w = 3.0", "offer.power_threshold"),
         ("latency_monitor = { thresholds_ms = [5, 10, 20, 40] }", "offer.latency_monitor"),
         ("read_logs = ['latency_monitor']", "offer.latency_monitor"),
     ] {

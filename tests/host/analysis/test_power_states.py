@@ -322,6 +322,25 @@ def test_maximum_power_asleep_beside_the_declared(builder: Any, link: LinkState 
     assert entry["measured"]["value"] == pytest.approx(10e-3, abs=0.1e-3) and entry["verdict"] == "fail"  # 10 ms after the request
 
 
+@pytest.mark.parametrize("after_us", [600, 2500, 4400])
+def test_a_quick_entry_has_a_time_too(builder: Any, after_us: int) -> None:
+    """The rail is at PS3's level sooner than a level lasts: no level lies before, and a peak of 2 W for 0.1 ms does not move the time."""
+    builder.levels += [
+        (0, 0.6),
+        (100 * MS + 50 * US, 2.0),
+        (100 * MS + 150 * US, 0.6),
+        (100 * MS + after_us * US, 0.028),
+        (900 * MS - 80 * US, 0.6),
+    ]
+    builder.command(1 * MS, 10 * US)
+    builder.command(100 * MS - 10 * US, 10 * US, qid=0, opcode=9, slba=2, blocks=3)
+    builder.events.append((100 * MS, EventType.POWER_STATE, 3, 0))
+    builder.command(900 * MS, 1 * MS)
+    row = analyze(declare(builder.write(end=1000 * MS), STATES))["power_states"]["states"][2]
+    entry = row["judged"]["entry_latency_s"]["measured"]
+    assert entry["value"] == pytest.approx(after_us * 1e-6, abs=2.5e-5) and entry["u"] == pytest.approx(2e-5, rel=0.2)
+
+
 @pytest.mark.parametrize(("idle_s", "idlp", "verdict"), [(45, 0.55, "pass"), (45, 0.45, "fail"), (39, 0.55, "not measured")])
 def test_idle_power_has_its_own_window(tmp_path: Path, idle_s: int, idlp: float, verdict: str) -> None:
     """30 s that begin when the drive was idle for 10 s: at 39 s of idle there are none."""

@@ -72,6 +72,13 @@ def test_a_drive_that_ignores_its_table(builder: Any) -> None:
     assert found["APST-early", "PS3"].verdict == "not measured"
 
 
+def test_a_drive_that_stays_at_a_doubtful_level_is_late_all_the_same(builder: Any) -> None:
+    """At 0.1 W it may be in PS3, whose maximum is 30 mW, with a small probability only: no state is certain, but PS3 is not."""
+    builder.levels.append((21 * MS, 0.1))
+    late = rows(builder)["APST-late", "PS3"]
+    assert late.verdict == "fail" and late.measured.value == pytest.approx(1.875, abs=1e-3)
+
+
 def test_without_a_table_nothing_is_known(builder: Any) -> None:
     found = rows(builder, (124 * MS, 0.028), table=None)
     assert {row.verdict for row in found.values()} == {"not measured"} and "no phase has APST's table" in found["APST-late", "PS3"].why

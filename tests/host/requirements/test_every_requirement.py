@@ -19,13 +19,15 @@ JUDGED = {
     # the drive's own power meter: mean, maximum, count, histogram, time stamp
     *("nvme/POWER-MEASUREMENT", "nvme/POWER-MEASUREMENT-largest", "nvme/POWER-MEASUREMENT-count", "nvme/POWER-MEASUREMENT-histogram"),
     "nvme/POWER-MEASUREMENT-time",
+    # events of the power threshold; own work asleep
+    *("nvme/POWER-THRESHOLD", "nvme/POWER-THRESHOLD-extra", "nvme/PERMISSIVE-OFF"),
     # the slot
     *("form-factor/M2-LOW", "form-factor/M2-HIGH", "form-factor/M2-SLOT-POWER"),
 }
 """Rows that a measurand judges."""
 OTHERS = {
     *("ocp/PCM-2", "ocp/PWR-4", "ocp/PWR-5", "ocp/TTR-5", "ocp/TTR-20", "ocp/CTO-2", "ocp/TTHROTTLE-2", "ocp/TTHROTTLE-5"),
-    *("ocp/TTHROTTLE-7", "ocp/LPWR-1", "nvme/PERMISSIVE-OFF", "nvme/HCTM", "nvme/POWER-THRESHOLD", "nvme/POWER-LIMIT"),
+    *("ocp/TTHROTTLE-7", "ocp/LPWR-1", "nvme/HCTM", "nvme/POWER-LIMIT"),
     *("nvme/SMART-ENERGY", "nvme/SMART-POWER", "nvme/METER-GENERATION", "nvme/VOLTAGE-MEASUREMENT", "nvme/POWER-LOSS"),
     *("nvme/RTD3R", "nvme/RTD3E", "form-factor/M2-PEAK-CURRENT"),
 }

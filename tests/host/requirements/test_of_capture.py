@@ -51,6 +51,18 @@ def test_the_largest_mean_of_each_state_that_was_asked_for(builder: Any) -> None
     assert peak.verdict == "conditional pass" and "sampled every 1e-05 s, not every 4e-06 s" in peak.why
 
 
+def test_a_drive_that_never_rests_is_judged_too(builder: Any) -> None:
+    """Commands follow each other within 10 ms, so there is no idle time: the requests of the host are on the wire all the same."""
+    builder.levels += [(0, 3.0), (1500 * MS, 2.1)]
+    for k in range(300):
+        builder.command(k * 10 * MS + 1 * MS, 100 * US)
+    builder.command(1500 * MS - 10 * US, 10 * US, qid=0, opcode=9, slba=2, blocks=1)
+    builder.events.append((1500 * MS, EventType.POWER_STATE, 1, 0))
+    found = rows(declare(builder.write(end=3000 * MS)))
+    assert found["PCM-1", "PS0"].measured.value == pytest.approx(3.0, rel=1e-4)
+    assert found["PCM-1", "PS1"].measured.value == pytest.approx(2.1, rel=1e-4) and found["PCM-1", "PS1"].verdict == "fail"
+
+
 def test_a_window_shorter_than_the_samples_allow_is_not_measured(builder: Any) -> None:
     builder.interval = 1 * MS
     builder.levels.append((0, 3.0))

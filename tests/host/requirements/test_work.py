@@ -22,7 +22,15 @@ from wattbell.suites.units import time_s
 
 DRIVE = Drive("d", 1 << 40, (0, 1, 2), (3, 4), "M", "S", settled_after_s=7.0)
 WITH_TESTS = {
-    *("largest-mean-power", "idle-power", "state-maximum-power", "state-idle-power", "state-active-power", "state-entry-latency"),
+    *(
+        "largest-mean-power",
+        "asleep-power",
+        "idle-power",
+        "state-maximum-power",
+        "state-idle-power",
+        "state-active-power",
+        "state-entry-latency",
+    ),
     *(
         "state-exit-latency",
         "state-transition-time",

@@ -1,5 +1,6 @@
 //! The host's side of a drive's own accounts: starting and stopping its power meter, configuring its latency monitor, reading log pages.
 
+use super::cpu;
 use super::device::{sqe, Device, DriverError};
 use crate::host::BusSink;
 use crate::nvme::{admin, feature, log_page, number};
@@ -51,6 +52,8 @@ pub enum OwnAccount {
     StartMeter(u16),
     /// Stops the measurement.
     StopMeter,
+    /// Asks for an asynchronous event, and enables the power threshold with this Dword 11 of feature 24h.
+    Threshold(u32),
     /// Configures the latency monitor with the host's structure.
     Monitor(Vec<u8>),
     /// Reads these pages.
@@ -64,6 +67,7 @@ impl OwnAccount {
         let monitor = (!*offer.latency_monitor).then_some("offer.latency_monitor");
         match self {
             Self::StartMeter(_) | Self::StopMeter => meter,
+            Self::Threshold(_) => (!*offer.power_threshold).then_some("offer.power_threshold"),
             Self::Monitor(_) => monitor,
             Self::Read(pages) => pages
                 .iter()
@@ -74,6 +78,22 @@ impl OwnAccount {
                 .next(),
         }
     }
+}
+
+/// Dword 11 of Set Features 24h that enables a threshold for the total power (NVM Express Base Specification 2.3, 5.2.26.1.26).
+pub fn threshold_word(watt: f64) -> Result<u32, String> {
+    const ENABLE: u32 = 1 << 31;
+    const TENTH_MW: u32 = 1 << 16;
+    const TEN_MW: u32 = 2 << 16;
+    let in_units = |unit: f64| (watt / unit).round();
+    if !(watt > 0.0 && in_units(0.01) <= f64::from(u16::MAX)) {
+        return Err(format!("power_threshold_w = {watt} is not above 0 and at most 655.35"));
+    }
+    let fine = in_units(1e-4);
+    if fine <= f64::from(u16::MAX) {
+        return Ok(ENABLE | TENTH_MW | fine as u32);
+    }
+    Ok(ENABLE | TEN_MW | in_units(0.01) as u32)
 }
 
 /// `latency_monitor` of a step.
@@ -137,6 +157,14 @@ impl<S: BusSink> Device<S> {
     fn own_meter(&mut self, word: u32) -> Result<(), DriverError> {
         let entry = sqe(admin::SET_FEATURES, 0, 0, [u32::from(feature::POWER_MEASUREMENT), word]);
         self.admin("Power Measurement", entry).map(drop)
+    }
+
+    /// Sends an Asynchronous Event Request, which stays with the drive, and enables the power threshold.
+    pub fn enable_threshold(&mut self, word: u32) -> Result<(), DriverError> {
+        let request = sqe(admin::ASYNC_EVENT_REQUEST, 0, 0, [0, 0]);
+        self.submit(0, self.now + cpu::SUBMIT, request);
+        let entry = sqe(admin::SET_FEATURES, 0, 0, [u32::from(feature::POWER_THRESHOLD), word]);
+        self.admin("Power Threshold", entry).map(drop)
     }
 
     /// Configures the latency monitor, which clears its buckets.

@@ -1,6 +1,6 @@
 //! The action of a plan's step, and the step's form in the file.
 
-use super::accounts::{LogPage, OwnAccount, RawMonitor};
+use super::accounts::{threshold_word, LogPage, OwnAccount, RawMonitor};
 use crate::fio::{parse_file, parse_text, trace_job, JobFile, Reading};
 use crate::profile::LBA;
 use serde::Deserialize;
@@ -76,6 +76,7 @@ pub struct RawStep {
     sanitize: Option<String>,
     own_meter: Option<String>,
     own_meter_min: Option<u16>,
+    power_threshold_w: Option<f64>,
     latency_monitor: Option<RawMonitor>,
     read_logs: Option<Vec<LogPage>>,
     fill: Option<RawFill>,
@@ -143,6 +144,9 @@ pub struct RawAction {
 impl RawStep {
     /// The step's work with the drive's own accounts, and its default name.
     fn own_account(&self) -> Result<Option<(OwnAccount, &'static str)>, String> {
+        if let Some(watt) = self.power_threshold_w {
+            return Ok(Some((OwnAccount::Threshold(threshold_word(watt)?), "power threshold")));
+        }
         Ok(match (self.own_meter.as_deref(), &self.latency_monitor, &self.read_logs) {
             (Some("start"), ..) => {
                 Some((OwnAccount::StartMeter(self.own_meter_min.unwrap_or(0)), "start of own meter"))
@@ -186,12 +190,13 @@ impl RawAction {
             step.fill.is_some(),
             step.trace.is_some(),
             step.own_meter.is_some(),
+            step.power_threshold_w.is_some(),
             step.latency_monitor.is_some(),
             step.read_logs.is_some(),
         ];
         if given.iter().filter(|g| **g).count() != 1 {
             return Err("must have exactly one of fio, idle_s, wake, restart, reset, format, sanitize, fill, trace, own_meter, \
-                        latency_monitor, read_logs"
+                        power_threshold_w, latency_monitor, read_logs"
                 .into());
         }
         if step.own_meter_min.is_some() && step.own_meter.as_deref() != Some("start") {

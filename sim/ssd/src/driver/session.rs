@@ -208,6 +208,7 @@ impl<T: Write, C: Write> Session<T, C> {
         match account {
             OwnAccount::StartMeter(minutes) => self.device.start_own_meter(*minutes)?,
             OwnAccount::StopMeter => self.device.stop_own_meter()?,
+            OwnAccount::Threshold(word) => self.device.enable_threshold(*word)?,
             OwnAccount::Monitor(structure) => self.device.configure_monitor(structure)?,
             OwnAccount::Read(pages) => {
                 for page in pages {
