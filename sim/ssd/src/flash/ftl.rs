@@ -414,6 +414,34 @@ mod tests {
         assert!((0..200).all(|u| Ftl::new(GEOMETRY, Before::Nothing).place(u).is_none()));
     }
 
+    /// A padded superblock is freed only if nothing in it holds data any more.
+    #[test]
+    fn padding_closes_a_superblock_and_frees_only_an_empty_one() {
+        for holds in [true, false] {
+            let mut ftl = Ftl::new(GEOMETRY, Before::Nothing);
+            for unit in 0..3 {
+                write(&mut ftl, Stream::Direct, unit);
+            }
+            for unit in u64::from(holds)..3 {
+                ftl.deallocate(unit);
+            }
+            ftl.pad(Stream::Direct, 12);
+            assert_eq!((ftl.has_open(Stream::Direct), ftl.free_blocks()), (true, 19), "one slot is left");
+            ftl.pad(Stream::Direct, 5);
+            assert!(!ftl.has_open(Stream::Direct));
+            assert_eq!((ftl.free_blocks(), ftl.valid()), (if holds { 19 } else { 20 }, (0, u64::from(holds))));
+            assert_eq!(ftl.place(0).is_some(), holds);
+            let mut left = Vec::new();
+            while let Some((mut victim, _)) = ftl.victim(false) {
+                while let Some((unit, _)) = ftl.next_valid(&mut victim) {
+                    left.push(unit);
+                    ftl.deallocate(unit);
+                }
+            }
+            assert_eq!(left, if holds { vec![0] } else { vec![] });
+        }
+    }
+
     proptest! {
         #[test]
         fn every_unit_is_where_its_last_write_put_it(
