@@ -4,9 +4,9 @@
     verdicts.py [--drives 200] [--good 200] [--processes 2] [--kept build/verdicts] [--kind "late entry"] [--docs] [--check]
 
 Each drive is a profile of the SSD model, drawn around a built-in one. The fast instrument measures it. ``studies/faults`` puts one fault
-into what the faulty drive shows: its bus trace, or a log page. That package shares no code with the judge, and gives the fault's true size.
-Half of the good drives come as near to a limit as the faulty ones, but on its right side. --kept has the verdicts of each drive; drives
-that are there are not run again. --processes 0 runs none.
+into the bus trace or a log page of the faulty drive. That package shares no code with the judge, and gives the fault's true size.
+Half of the good drives come as near to a limit as the faulty ones, but on its right side. --kept holds the verdicts of each drive, and a
+run skips the drives in it. --processes 0 runs none.
 
 --docs: write tables and picture. --check: fail when faults of 2 U and more are found in less than 95 %, or more than 2.5 % of the good
 drives are accused, each by more than chance.
@@ -112,7 +112,7 @@ def size_of(random: np.random.Generator, *, good: bool) -> float:
 
 
 def show(profile: drives.Profile, work: plans.Work, state: int, seed: int, folder: Path) -> Shown:
-    """Run the drive model, and return what the drive shows."""
+    """Run the drive model; return its trace and its log pages."""
     folder.mkdir(parents=True, exist_ok=True)
     drives.write(profile, folder / "drive.toml")
     shutil.copy(simulator.profiles_dir() / "common.toml", folder)
@@ -194,7 +194,7 @@ def outcome(kind: Kind, seed: int, good: bool) -> list[Outcome]:
 
 
 def _decisive(rows: Sequence[JudgedRow], kind: Kind, state: int) -> JudgedRow | None:
-    """Return the row whose uncertainty is the measure of a fault: the least among those in the state of the work, else of all."""
+    """Return the row with the least uncertainty among the rows of the work's state, else among all: the measure of a fault."""
     known = [row for row in rows if row.band is not None and row.measured.value is not None and row.id in (kind.measures or kind.rows)]
     mine = [row for row in known if row.scope == f"PS{state}"] or known
     return min(mine, key=lambda row: row.band or 0.0, default=None)
@@ -239,7 +239,7 @@ def run_all(work: Sequence[tuple[Kind, int, bool]], processes: int, kept: Path) 
 
 
 def order(faulty: int, good: int) -> list[tuple[Kind, int, bool]]:
-    """Return the drives in the order in which they run: faulty and good ones in turn, so that a part of them is of all kinds."""
+    """Return the drives in the order of their runs: faulty and good ones in turn, so that the first ones are of all kinds."""
     bad, right = [(kind, seed, False) for kind, seed in drawn(faulty)], [(kind, seed, True) for kind, seed in drawn(good)]
     both = [one for pair in zip(bad, right, strict=False) for one in pair]
     return [*both, *bad[len(right) :], *right[len(bad) :]]
@@ -262,7 +262,7 @@ def read(kept: Path, work: Sequence[tuple[Kind, int, bool]]) -> list[Outcome]:
 
 
 def large(found: Sequence[Outcome]) -> list[Outcome]:
-    """Return the faulty drives whose fault is of 2 U and more, and that a row judges."""
+    """Return the faulty drives with a fault of 2 U and more that a row judges."""
     return [one for one in found if not one.good and one.size >= LARGE_U and one.judged]
 
 
@@ -330,7 +330,7 @@ def _suspected(members: Sequence[Outcome]) -> str:
 
 
 def draw_power(found: Sequence[Outcome], path: Path) -> None:
-    """Draw the share of drives with a *fail* over the size of the fault, and what the decision rule promises."""
+    """Draw the share of drives with a *fail* over the size of the fault, beside the promise of the decision rule."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -40,7 +40,7 @@ def _payload_at(tlp: bytes) -> int:
 
 
 def sent(trace: BusTrace) -> Iterator[Sent]:
-    """Yield what may be SQEs: completions of 64 bytes. Data that looks like an SQE is yielded, too; ask for the whole of a command."""
+    """Yield possible SQEs: completions of 64 bytes. Data that looks like an SQE is yielded, too; ask for the whole of a command."""
     for k, one in enumerate(trace.records):
         if one.kind == TLP_DOWN and not one.flags and one.body[0] == _CPLD:
             at = _payload_at(one.body)
@@ -88,7 +88,7 @@ def completion_of(trace: BusTrace, one: Sent) -> int:
 
 
 def behind(trace: BusTrace, place: int, test: Callable[[int, bytes], bool]) -> int:
-    """Return the place of the first record behind another whose kind and body pass a test."""
+    """Return the place of the first record behind another that passes a test of kind and body."""
     return next(k for k in range(place + 1, len(trace.records)) if test(trace.records[k].kind, trace.records[k].body))
 
 

@@ -1,4 +1,4 @@
-"""Drives that keep what they declare: profiles of the SSD model, drawn around built-in ones. A fault comes later, into the trace."""
+"""Drives that keep their declarations: profiles of the SSD model, drawn around built-in ones. A fault comes later, into the trace."""
 
 from __future__ import annotations
 

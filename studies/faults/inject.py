@@ -14,7 +14,7 @@ STEP = 20 * US
 
 
 def paused(trace: BusTrace, at: int, by: int) -> BusTrace:
-    """Return the trace of a drive that does nothing for a while at an instant: the rail stays as it is, and all else comes later."""
+    """Return the trace with a pause at an instant: the rail stays at its level, and all else comes later."""
     out = BusTrace(trace.head)
     for one in trace.records:
         if one.kind == SUMMARY:
@@ -77,7 +77,7 @@ def held(trace: BusTrace, at: int, until: int) -> BusTrace:
 
 
 def shifted(trace: BusTrace, first: int, last: int, by: int) -> BusTrace:
-    """Return the trace of a drive whose rail does between two instants all that it did, but later, or earlier for a negative ``by``.
+    """Return the trace with the rail between two instants moved later, or earlier for a negative ``by``.
 
     The step in front of the first instant is left out: an edge becomes sharp.
     """

@@ -23,11 +23,11 @@ Random = np.random.Generator
 
 @dataclass(frozen=True)
 class Shown:
-    """What a drive shows of itself.
+    """Evidence that a drive gives of itself.
 
     trace : its bus trace.
     logs : its log pages by the name of the file.
-    profile : what it is, and what it declares.
+    profile : its model and its declarations.
     tables : APST's table of each phase that has one: entries (state, next state, ms).
     state : the state that the work is about.
     """
@@ -69,8 +69,8 @@ class Kind:
     operational : whether the state of the work is an operational one.
     good_work : of a drive without the fault, where that is other work.
     tune : changes the drive for the work.
-    fixed_u : uncertainty that stands for the judge's, where its figure is a number of events.
-    measures : requirements whose figure shows the size of the fault, if not all of ``rows``.
+    fixed_u : uncertainty in place of the judge's, for a figure that counts events.
+    measures : requirements with a figure of the fault's size, if not all of ``rows``.
     """
 
     name: str

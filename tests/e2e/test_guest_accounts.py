@@ -243,7 +243,7 @@ def monitored(guest: Guest) -> dict[tuple[str, int], list[tuple[float, int]]]:
 
 
 def reported(commands: list[tuple[float, int]], largest: bool) -> tuple[float, int]:
-    """Return the command whose latency and time stamp the monitor reports."""
+    """Return the command with the latency and time stamp of the monitor."""
     if not commands:
         return 0, 0
     return max(commands) if largest else commands[0]

@@ -1,4 +1,4 @@
-"""The study of verdicts: each injector changes what the drive shows, by as much as it says; its counts; and a handful of drives."""
+"""The study of verdicts: each injector changes the drive's evidence by the stated amount; its counts; and a handful of drives."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEED = 3
 
 
 def put_in(name: str, folder: Path, size: float = 6.0) -> tuple[Shown, Faulty]:
-    """Return what a drive shows without and with a fault of a kind."""
+    """Return a drive's evidence without and with a fault of a kind."""
     kind, before = BY_NAME[name], []
 
     def kept(shown: Shown, _: float, random: np.random.Generator) -> Faulty:

@@ -42,7 +42,7 @@ def detect(path: Path) -> FileFormat:
 
 
 def _refuse_zeros(path: Path, raw: bytes) -> None:
-    """Raise CaptureError for a text with zeros in it, which a disk leaves of what it did not write before a power cut."""
+    """Raise CaptureError for a text with zeros in it, as a disk leaves them for blocks unwritten at a power cut."""
     text, zero, _ = raw.partition(b"\0")
     if zero and text.count(b"\n") > 1 and text.decode("utf-8", "replace").replace("\ufffd", "").translate(_LAYOUT).isprintable():
         raise CaptureError(

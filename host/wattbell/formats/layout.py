@@ -189,7 +189,7 @@ def _is_real(value: str) -> bool:
 
 
 def _first_row(lines: Sequence[str], delimiter: str, *, mostly_words: bool = False) -> int | None:
-    """Return the first line of rows: lines with equal numbers of fields, whose columns are numbers (or times), or words, all the way.
+    """Return the first line of rows: lines with equal numbers of fields, each column either numbers (or times) or words.
 
     Settings of channels may stand in lines of their own before the rows (``Vertical Scale,0.2,1``). Of two such tables the longer one has
     the rows.
@@ -227,7 +227,7 @@ def _length(like: Sequence[str | None], begin: int, *, mostly_words: bool) -> in
 
 
 def _kinds(row: Sequence[str], *, mostly_words: bool) -> str | None:
-    """Return a letter for each field: n(umber or time), u(nit), w(ord), or a blank; empty without any; None for what is no row."""
+    """Return a letter for each field: n(umber or time), u(nit), w(ord), or a blank; empty without any; None for other lines."""
     if not any(row):
         return ""
     kinds = "".join(

@@ -18,7 +18,7 @@ Values = npt.NDArray[np.floating]
 _ROUNDING = 1e-6
 """A limit in float32 is off by less than this."""
 _BACKWARDS_W = -0.01
-"""A mean power below this is that of a current which was measured the wrong way round: more than the offset of a drive that sleeps."""
+"""A mean power below this means a current measured the wrong way round: it exceeds the offset at a sleeping drive."""
 _MOSTLY = 0.5
 """Share of impossible samples above which the file is misunderstood."""
 

@@ -36,7 +36,7 @@ _LONGEST_LINE = 1 << 16
 _HEAD = 1 << 16
 _SHOWN = 40
 _TAIL = 4096
-"""Bytes of the rows before a last line without an end, whose numbers tell whether that line is whole."""
+"""Bytes of the rows before a last line without an end. Their numbers tell whether that line is whole."""
 _MISSING = ["", "nan", "NaN", "NAN", "-"]
 """Words that Arrow takes for a missing value. A block with other such words (:data:`~.ranges.NO_NUMBER`) is read in another way."""
 _UTF16 = 0.8
@@ -217,7 +217,7 @@ class TextColumns:
                     return
 
     def _is_cut(self, line: int, block: bytes, before: bytes) -> bool:
-        """Whether a block is the last line of the file, has no end and may be cut within a number, and is no text behind the rows.
+        """Whether a block is a last line without an end that may be cut within a number; text behind the rows is none.
 
         A number with as many decimals as all numbers above it is whole.
         """

@@ -152,7 +152,7 @@ impl Header {
     }
 }
 
-/// What few TLPs have around header and payload.
+/// Rare parts of a TLP around header and payload.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Around {
     /// TLP prefixes before the header, whole double words.
@@ -190,7 +190,7 @@ impl Tlp {
     }
 
     /// Takes a TLP of `bytes`: prefixes, header, payload (unless `left_out`), and a digest where the header announces one.
-    /// The error says what is wrong with them.
+    /// The error names the fault.
     pub fn from_bytes(bytes: &[u8], left_out: bool) -> Result<Self, String> {
         let is_prefix = |dw: &[u8]| dw[0] & PREFIX_MASK == PREFIX;
         let prefixes = 4 * bytes.chunks_exact(4).take_while(|dw| is_prefix(dw)).count();

@@ -40,7 +40,7 @@ pub struct LentTraffic {
     pub writes: u64,
     /// Bytes of the writes.
     pub written_bytes: u64,
-    /// Bytes read whose values the drive knew from its own writes.
+    /// Bytes read with values known from the drive's own writes.
     pub known_bytes: u64,
     /// Known bytes with another value.
     pub wrong_bytes: u64,

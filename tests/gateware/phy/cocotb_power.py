@@ -18,7 +18,7 @@ PM_ENTER_L1, PM_ENTER_L23, PM_ACTIVE_STATE_REQUEST_L1, PM_REQUEST_ACK = (bytes([
 
 
 async def falls_asleep(dut, rate, *, asks, other):
-    """Send some TLPs, the DLLPs `asks`, and EIOS; return the state that follows. `other`: what the other direction said."""
+    """Send some TLPs, the DLLPs `asks`, and EIOS; return the state that follows. `other`: PM DLLPs of the other direction."""
     it = await tap(dut)
     dut.other.value = other
     sent = tr.Traffic(LANES, seed=70 + rate, rate=rate)

@@ -1,4 +1,4 @@
-"""Logs that end within a line, or hold what no figure contains: each is left out and told, never read as something else.
+"""Logs that end within a line, or hold lines without a figure: each is left out and told, never misread.
 
 Written by hand: reads of 4 KiB, 80 us each, one a millisecond, one behind the other.
 """

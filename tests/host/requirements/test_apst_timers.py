@@ -73,7 +73,7 @@ def test_a_drive_that_ignores_its_table(builder: Any) -> None:
 
 
 def test_a_drive_that_stays_at_a_doubtful_level_is_late_all_the_same(builder: Any) -> None:
-    """At 0.1 W it may be in PS3, whose maximum is 30 mW, with a small probability only: no state is certain, but PS3 is not."""
+    """At 0.1 W, PS3 with its maximum of 30 mW is improbable: no state is certain, but PS3 is excluded."""
     builder.levels.append((21 * MS, 0.1))
     late = rows(builder)["APST-late", "PS3"]
     assert late.verdict == "fail" and late.measured.value == pytest.approx(1.875, abs=1e-3)

@@ -77,7 +77,7 @@ def test_no_event_is_a_doubt_if_nobody_saw_a_request(builder: Any) -> None:
 
 @pytest.mark.parametrize("events", [(1500 * MS,), (3000 * MS, 5000 * MS)])
 def test_an_event_too_many_is_suspect(builder: Any, events: tuple[int, ...]) -> None:
-    """One before any second has 2 W; a second one without another request. A tap cannot tell what it reports."""
+    """One before any second has 2 W; a second one without another request. A tap cannot read its content."""
     found = rows(builder, *events)
     assert found["-extra"].verdict == "conditional fail" and found["-extra"].measured.value == 1.0
     assert "no content of events" in found["-extra"].why

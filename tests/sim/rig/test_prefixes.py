@@ -63,7 +63,7 @@ def plain(drive_trace: Path) -> list[Record]:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_prefixes_and_digests_change_no_record(plain: list[Record], tmp_path: Path, seed: int) -> None:
-    """Header, length and payload are found behind any prefixes: the records are those of the same TLPs without them."""
+    """Header, length and payload are found behind any prefixes: the records equal the records of the same TLPs without them."""
     last = plain[-1][2]
     rows = [row for row in plain if row[0] != 6]
     traces = []

@@ -121,7 +121,7 @@ impl Messages {
         self.asked = None;
     }
 
-    /// What was seen so far is of another function.
+    /// The configuration accesses seen so far are another function's.
     pub fn forget(&mut self) {
         (self.asked, self.begins, self.ended, self.table) = (None, 0, false, None);
         (self.msi, self.msix) = (Capability::default(), Capability::default());

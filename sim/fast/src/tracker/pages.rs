@@ -24,7 +24,7 @@ impl Tracker {
         1 << (self.mps + 10)
     }
 
-    /// The entry that holds for `address`, with its place: of those in its page the last one before it, whose command is in flight.
+    /// The entry that holds for `address`, with its place: the last entry of the page before it with a command in flight.
     /// Others are removed.
     fn entry_of(&mut self, address: u64) -> Option<(usize, PageEntry)> {
         let (key, offset) = (self.page_key(address), self.page_offset(address));

@@ -112,7 +112,7 @@ pub struct PageEntry {
     pub of: Id,
     /// Number of the list entry (8 bytes) at `start`.
     pub index: u16,
-    /// Of data: the last double word of the page that the command has.
+    /// Last double word of the page that holds data of the command.
     pub last: u16,
     /// The command may not use this.
     pub doubtful: bool,

@@ -87,7 +87,7 @@ impl Kept {
         }
     }
 
-    /// Counts the bytes of `data` that the drive had written, and those of them that differ.
+    /// Counts the bytes of `data` that the drive had written, and the differing bytes among them.
     fn compare(&self, address: u64, data: &[u8]) -> (u64, u64) {
         let held = (address..).map(|at| self.pieces.get(&(at / PIECE as u64)).and_then(|p| p[at as usize % PIECE]));
         let known = held.zip(data).filter_map(|(held, &byte)| held.map(|held| held != byte));
