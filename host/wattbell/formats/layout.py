@@ -260,8 +260,8 @@ def _names(lines: Sequence[str], delimiter: str, row: Sequence[str]) -> tuple[tu
         one = fields(text, delimiter)
         words = [value for value in one if value and not _NUMBER.match(value)]
         nameless = len(one) == len(row) and not one[0] and _filled(one) == needed - 1
-        above = all(place < len(one) and one[place] for place, value in enumerate(row) if value) or delimiter == " "
-        if ((_filled(one) >= needed and above) or nameless) and (2 * len(words) > _filled(one) or found):
+        each_named = all(place < len(one) and one[place] for place, value in enumerate(row) if value) or delimiter == " "
+        if ((_filled(one) >= needed and each_named) or nameless) and (2 * len(words) > _filled(one) or found):
             found.append((number, one))
             if len(found) == 2 or not _is_units(one, needed):
                 break
