@@ -1,4 +1,6 @@
-"""Admin commands in a bus trace, from the bytes of its TLPs (PCI Express Base 2.2; NVM Express Base 4.2 and 3.3.3).
+"""Admin commands in a bus trace, from the bytes of its TLPs.
+
+Sources: PCI Express Base, Transaction Layer Protocol; NVM Express Base, Common Command Format.
 
 The SQE of an admin command travels as the payload of a completion with data, its CQE as a memory write of 16 bytes.
 """

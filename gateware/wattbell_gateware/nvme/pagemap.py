@@ -89,10 +89,10 @@ class PageMap:
                 whole.key.eq(Cat(low, kept.key)),
             ]
         self.hits = Signal(self.count)
-        """Which of them hold what is looked for, and one-hot which of these counts (both are made in ``pages``)."""
+        """Ways with the page looked for; and the best among them, one-hot (``pages`` makes both)."""
         self.best = Signal(self.count)
         self.of_data, self.covers = Signal(self.count, name="map_of_data"), Signal(self.count, name="map_covers")
-        """Which hits are of data; and of these, sure ones whose data does not end before (both are made in ``pages``)."""
+        """Hits of data; and the sure ones among them with data up to here (``pages`` makes both)."""
         self.choice = Signal(self.count, name="map_choice")
         """The way of the entry ``chosen``, one-hot; a state sets it."""
         self.chosen = Signal(entry, name="map_chosen")

@@ -18,7 +18,7 @@ class Settings:
     mps : CC.MPS.
     cc : CC as written.
     function : low byte of the followed function's identifier.
-    function_known : the bus has told ``function``.
+    function_known : ``function`` is known from the bus.
     db_buffers : PRP1 and PRP2 of the last Doorbell Buffer Config.
     dirty : something is tracked that a reset would end.
     translated : the drive uses translated addresses (PCIe: Address Translation Services).

@@ -1,4 +1,4 @@
-"""TLP prefixes and digests (ECRC) of a bus trace, in both fidelities. The bytes are PCIe's (Base 4.0, 2.2.1 and 2.2.10), not a model's."""
+"""TLP prefixes and digests (ECRC) of a bus trace, in both fidelities. The bytes are of PCIe Base 4.0 (2.2.1, 2.2.10), not a model's."""
 
 from __future__ import annotations
 
