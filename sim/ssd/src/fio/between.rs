@@ -1,4 +1,4 @@
-//! Dependencies between the jobs of a file: `exitall`, `wait_for`, `flow`, and steady states of a reporting group.
+//! Dependencies between the jobs of a file: `exitall`, `wait_for`, `flow`, steady states of a reporting group, and their one drive.
 
 use super::job::{JobFile, JobSpec};
 use super::refusal::{refuse, Refusal};
@@ -15,7 +15,8 @@ pub fn settle(file: &mut JobFile) -> Result<(), (usize, Refusal)> {
         job.report_group = group;
     }
     for (index, job) in file.jobs.iter().enumerate() {
-        waits(&file.jobs, index).and_then(|()| flows(&file.jobs, &walls, index)).map_err(|refusal| (index, refusal))?;
+        let checked = waits(&file.jobs, index).and_then(|()| flows(&file.jobs, &walls, index));
+        checked.and_then(|()| one_drive(&file.jobs, index)).map_err(|refusal| (index, refusal))?;
         if let Some(before) = index.checked_sub(1).map(|i| &file.jobs[i]) {
             let one_group = job.report_group == before.report_group && job.group_reporting && before.group_reporting;
             if one_group && job.steady != before.steady {
@@ -50,6 +51,32 @@ fn waits(jobs: &[JobSpec], index: usize) -> Result<(), Refusal> {
         0 => refuse(&["wait_for"], format!("wait_for={name}: no job before this one has that name")),
         _ => refuse(&["wait_for"], format!("wait_for={name}: several jobs have that name; give each its own")),
     }
+}
+
+/// Refuses a job on another drive than a job before it: the model is one drive, and would take the load of both.
+fn one_drive(jobs: &[JobSpec], index: usize) -> Result<(), Refusal> {
+    let Some(here) = drive_of(&jobs[index]) else { return Ok(()) };
+    match jobs[..index].iter().find_map(|job| drive_of(job).filter(|other| *other != here)) {
+        None => Ok(()),
+        Some(other) => refuse(
+            &["filename"],
+            format!("the job is on the drive {here}, and a job before it on {other}; keep the jobs of one drive"),
+        ),
+    }
+}
+
+/// Returns the drive that a job names: for a namespace or partition of an NVMe drive its controller, for a partition of a SCSI disk the disk.
+/// None without a device.
+fn drive_of(job: &JobSpec) -> Option<String> {
+    let name = &job.options.iter().rev().find(|(key, _)| key == "filename")?.1;
+    let device = name.strip_prefix("/dev/")?;
+    let number = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
+    let nvme = device.strip_prefix("nvme").or_else(|| device.strip_prefix("ng")).map(number).filter(|n| !n.is_empty());
+    Some(match nvme {
+        Some(controller) => format!("nvme{controller}"),
+        None if device.starts_with("sd") => device.trim_end_matches(|c: char| c.is_ascii_digit()).into(),
+        None => device.into(),
+    })
 }
 
 /// Refuses a flow across two stonewall groups. fio counts the shares of jobs that have not begun, so the two groups would wait for each

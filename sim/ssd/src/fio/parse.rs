@@ -204,6 +204,41 @@ mod tests {
         }
     }
 
+    fn on_two(first: &str, second: &str) -> Result<(), String> {
+        let text = format!("[global]\ndirect=1\nsize=1g\n[a]\nfilename={first}\n[b]\nfilename={second}\n");
+        read(&text).map(drop).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn jobs_on_two_drives_are_refused_with_their_line() {
+        for (first, second) in [
+            ("/dev/nvme0n1", "/dev/nvme1n1"),
+            ("/dev/nvme1n1", "/dev/nvme10n1"),
+            ("/dev/ng0n1", "/dev/nvme1n1"),
+            ("/dev/sda", "/dev/sdb1"),
+            ("/dev/nvme0n1", "/dev/sda"),
+            ("/dev/dm-0", "/dev/dm-1"),
+        ] {
+            let error = on_two(first, second).unwrap_err();
+            let says = error.starts_with("x:7: ") && error.contains("keep the jobs of one drive");
+            assert!(says, "{first} {second}: {error}");
+        }
+    }
+
+    #[test]
+    fn files_namespaces_and_partitions_of_one_drive_run() {
+        for (first, second) in [
+            ("/dev/nvme0n1", "/dev/nvme0n1"),
+            ("/dev/nvme0n1", "/dev/nvme0n2p3"),
+            ("/dev/ng0n1", "/dev/nvme0n1"),
+            ("/dev/sda1", "/dev/sda2"),
+            ("file.a", "file.b"),
+            ("/dev/nvme0n1", "/mnt/x"),
+        ] {
+            assert_eq!(on_two(first, second), Ok(()), "{first} {second}");
+        }
+    }
+
     #[test]
     fn what_changes_nothing_at_the_drive_is_read_and_named() {
         let text =
