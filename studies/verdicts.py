@@ -6,7 +6,7 @@
 Each drive is a profile of the SSD model, drawn around a built-in one. The fast instrument measures it. ``studies/faults`` puts one fault
 into the bus trace or a log page of the faulty drive. That package shares no code with the judge, and gives the fault's true size.
 Half of the good drives come as near to a limit as the faulty ones, but on its right side. --kept holds the verdicts of each drive, and a
-run skips the drives in it. --processes 0 runs none.
+run skips the drives that the same code has judged. --processes 0 runs none.
 
 --docs: write tables and picture. --check: fail when faults of 2 U and more are found in less than 95 %, or more than 2.5 % of the good
 drives are accused, each by more than chance.
@@ -42,13 +42,16 @@ from wattbell.virtual.workload import Workload, read_phases
 from studies.energy_coverage import Silence, steadfast
 from studies.faults import bustrace, drives, plans
 from studies.faults.kinds import KINDS, LATENCY_PAGE, NEVER_W, POWER_PAGE, Faulty, Kind, Shown, threshold_w
+from studies.stamp import PACKAGE, ROOT, stamp
 
 SETS = ("declared", "nvme", "ocp")
 WANTED, FALSE_ALARMS = 0.95, 0.025
 LARGE_U = 2.0
-PAGE = Path(__file__).resolve().parents[1] / "docs/verdicts-study.md"
+PAGE = ROOT / "docs/verdicts-study.md"
 PICTURE = PAGE.parent / "img/verdicts-power.svg"
 BEGIN, END = "<!-- generated: python -m studies.verdicts --docs -->\n", "<!-- end of generated -->\n"
+JUDGES = tuple(PACKAGE / name for name in ("requirements", "analysis", "measure", "capture"))
+"""Folders of code on which a verdict depends."""
 SIZES = ((0.0, 1.0), (1.0, 2.0), (2.0, 3.0), (3.0, 5.0), (5.0, math.inf))
 """Bins of the size of a fault, in U."""
 
@@ -312,12 +315,17 @@ def tables(found: Sequence[Outcome], wanted: tuple[int, int]) -> str:
         ["", "Faults of 2 U and more without a *fail*:", ""] if missed else ["", "No judged fault of 2 U and more is without a *fail*."]
     )
     lines += [
-        f"- {one.kind}, seed {one.seed}: {one.what}; size {one.size:.3g} U; {'suspected' if one.suspected else 'passed'}" for one in missed
+        f"- {one.kind}, seed {one.seed}: {one.what}; {_in_u(one.size)}; {'*conditional fail*' if one.suspected else 'passed'}"
+        for one in missed
     ]
     accused = [one for one in good if one.failed]
     lines += ["", "Good drives that were accused:", ""] if accused else ["", "No good drive was accused."]
     lines += [f"- {one.kind}, seed {one.seed}: {one.what}; {'; '.join(one.failed)}" for one in accused]
     return "\n".join(lines) + "\n"
+
+
+def _in_u(size: float) -> str:
+    return f"{size:.3g} U" if math.isfinite(size) else "no size"
 
 
 def _row(name: str, members: Sequence[Outcome]) -> str:
@@ -397,9 +405,14 @@ def main() -> int:
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
     work = [one for one in order(given.drives, given.good) if not given.kind or one[0].name in given.kind]
+    # Outcomes of other code lie beside these, and count no more.
+    files = [Path(__file__), *sorted(simulator.profiles_dir().glob("*.toml"))]
+    kept = given.kept / stamp("verdicts", files, (*JUDGES, ROOT / "studies/faults"))[:16]
     if given.processes:
-        run_all(work, given.processes, given.kept)
-    found = read(given.kept, work)
+        run_all(work, given.processes, kept)
+    found = read(kept, work)
+    if not found:
+        parser.error(f"no drive was run with today's code: {kept} is empty. Leave out --processes 0.")
     text = tables(found, (given.drives, given.good))
     print(text)
     if given.docs:

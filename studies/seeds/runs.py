@@ -7,7 +7,6 @@ same programs, host package, profile and suite are kept, so an interrupted check
 from __future__ import annotations
 
 import argparse
-import hashlib
 import os
 import subprocess
 import sys
@@ -22,8 +21,8 @@ from wattbell.suites.manifest import load_suite
 from wattbell.virtual import simulator
 
 from studies.seeds.statements import Book, Reference, load_statements
+from studies.stamp import PACKAGE, ROOT, stamp
 
-ROOT = Path(__file__).resolve().parents[2]
 EVERYTHING = {("660p", "anandtech-2018")}
 """Suites run whole, as their user runs them."""
 
@@ -75,24 +74,17 @@ def _profile(book: Book, drive: str) -> str:
     return found[0]
 
 
-def stamp(job: Job) -> str:
-    """Return a hash of everything that the run depends on: both programs, host package, specification, profile and suite."""
-    digest = hashlib.sha256(repr(job).encode())
-    package = ROOT / "host" / "wattbell"
-    files = [simulator.find_program("wattbell-ssd"), simulator.find_program("wattbell-rig")]
-    files += [simulator.profiles_dir() / f"{job.profile}.toml"]
-    folders = (ROOT / "spec" / "wattbell_spec", package / "suites", package / "measure", package / "analysis", package / "capture")
-    files += sorted(path for folder in folders for path in folder.rglob("*.py"))
-    files += sorted(path for path in (package / "suites" / "data" / job.suite).iterdir() if path.is_file())
-    for path in files:
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
-    return digest.hexdigest()
+def stamp_of(job: Job) -> str:
+    """Return a hash of everything that the run depends on."""
+    suite = sorted(path for path in (PACKAGE / "suites" / "data" / job.suite).iterdir() if path.is_file())
+    folders = [PACKAGE / name for name in ("suites", "measure", "analysis", "capture")]
+    return stamp(repr(job), [simulator.profiles_dir() / f"{job.profile}.toml", *suite], folders)
 
 
 def run(job: Job, folder: Path) -> str:
     """Runs a job unless its result exists; returns an empty string or an error."""
     out, mark, log = folder / job.name, folder / f"{job.name}.stamp", folder / f"{job.name}.log"
-    want = stamp(job)
+    want = stamp_of(job)
     if mark.is_file() and mark.read_text() == want and (out / "results.json").is_file():
         print(f"{job.name}: there already", flush=True)
         return ""
