@@ -129,6 +129,16 @@ class Pages:
         sure = Cat(~entry.doubtful for entry in pagemap.entries)
         return (pagemap.best & pagemap.of_data & ~pagemap.covers & sure).any()
 
+    def _take_out(self, m: Module, ways: Value) -> None:
+        """Empty, in the present state, the places of the TLP's page in ``ways``, one-hot."""
+        pagemap, tlp = self.map, self.tlp
+        m.d.comb += [
+            pagemap.put_ways.eq(ways),
+            pagemap.put_key.eq(tlp.key),
+            pagemap.put_offset.eq(tlp.offset),
+            pagemap.put_entry.valid.eq(0),
+        ]
+
     def _miss(self, m: Module) -> None:
         """Handle, in the present state, a TLP in no page of the map."""
         header = self.tlp.header
@@ -266,12 +276,7 @@ class Pages:
         with m.State("PAGE_USED"):
             tlp.may_finish(m)
             with m.If(~self._page_lives):
-                m.d.comb += [
-                    pagemap.put_ways.eq(self._pe_way),
-                    pagemap.put_key.eq(tlp.key),
-                    pagemap.put_offset.eq(tlp.offset),
-                    pagemap.put_entry.valid.eq(0),
-                ]
+                self._take_out(m, self._pe_way)
                 m.d.sync += [each.eq(each & ~self._pe_way) for each in (pagemap.hits, pagemap.of_data, pagemap.covers)]
                 m.next = "PAGE_AGAIN"
             with m.Elif(self._others.any()):
@@ -349,12 +354,7 @@ class Pages:
             # A command from before a loss of TLPs is most likely over.
             lives = (slot["state"] == tables.SlotState.IN_FLIGHT) & (slot["generation"] == other.generation)
             with m.If(~lives | (slot["epoch"] != report.epoch)):
-                m.d.comb += [
-                    pagemap.put_ways.eq(self._other_way),
-                    pagemap.put_key.eq(tlp.key),
-                    pagemap.put_offset.eq(tlp.offset),
-                    pagemap.put_entry.valid.eq(0),
-                ]
+                self._take_out(m, self._other_way)
             with m.Elif((other.slot != self._pe.slot) & ((pagemap.covers & self._other_way).any() | ~slot["left"].checked)):
                 slots.flag(m, other.slot, int(spec.CommandFlag.DATA_PARTIAL))
                 m.d.sync += self._shared.eq(1)

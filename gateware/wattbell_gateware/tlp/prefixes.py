@@ -46,7 +46,7 @@ class PrefixSkipper(wiring.Component):
     def elaborate(self, _platform) -> Module:
         m = Module()
         lanes, i, o, comes = self._lanes, self.i.payload, self.o.payload, self.i.valid
-        here, starts, judging, judged = self._count(m)
+        leading, here, starts, judging, judged = self._count(m)
         words = Array(i.data.word_select(n, 32) for n in range(lanes))
 
         # `rotated` is the beat with the double word behind the prefixes first. The header decides for the whole TLP.
@@ -67,7 +67,7 @@ class PrefixSkipper(wiring.Component):
             # What waits of another TLP goes first. A TLP that another one cuts short shows as such in the parser.
             flushes.eq(ends | (comes & i.first & (count != 0))),
             spoilt.eq(i.error | (ragged & ~i.first)),
-            brings.eq(Mux(self._prefixed, i.dws - here, i.dws)),
+            brings.eq(Mux(leading, i.dws - here, i.dws)),
             total.eq(count + brings),
             more.eq(total - lanes),
             *(o.data.word_select(n, 32).eq(Mux(count > n, kept.word_select(n, 32), rotated.word_select(n, 32))) for n in range(lanes)),
@@ -108,11 +108,11 @@ class PrefixSkipper(wiring.Component):
                 m.d.sync += [count.eq(more), ends.eq(i.last & (more != 0))]
         return m
 
-    def _count(self, m: Module) -> tuple[Value, Value, tuple[Value, Value], tuple[Value, Value]]:
-        """Build what judges the prefixes.
+    def _count(self, m: Module) -> tuple[Value, Value, Value, tuple[Value, Value], tuple[Value, Value]]:
+        """Count and judge the prefixes.
 
-        Return how many are in this beat, whether the header starts in it, and twice ``odd`` and ``encrypted``: with this beat, and as
-        they were before it.
+        Return whether this beat may have prefixes, how many there are, and whether the header starts in this beat. Then return ``odd`` and
+        ``encrypted`` twice: with this beat, and before it.
         """
         i, lanes = self.i.payload, self._lanes
         open_, number, ends, odd, secret = Signal(), Signal(4), Signal(3), Signal(), Signal()
@@ -146,5 +146,4 @@ class PrefixSkipper(wiring.Component):
                 odd.eq(wrong_now),
                 secret.eq(hidden_now),
             ]
-        self._prefixed = leading
-        return here, starts, (wrong_now, hidden_now), (odd, secret)
+        return leading, here, starts, (wrong_now, hidden_now), (odd, secret)
