@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from ..errors import CaptureError, RigError
+from ..rig.meanwhile import command_while_reading
 from ..rig.port import Rig
 from ..rig.reader import Later, LineState, StreamReader
 from .live import Latest
@@ -22,6 +23,7 @@ from .writer import CaptureWriter
 _DRAIN_S, _DRAIN_LONGEST_S = 5.0, 60.0
 """After a stop: the longest silence, and the longest wait while blocks still come (over a slow line, or from a simulation that lags)."""
 _POLL_S = 0.1
+_DISCARD_BYTES = 1 << 16
 RIG_STOPPED, USER_STOPPED = "the rig stopped", "stopped by the user"
 """Two of the reasons for which :func:`record` ends."""
 BROKE_OFF = "the trace broke off, and what lay behind that was not played"
@@ -128,9 +130,10 @@ class _Session:
                 self.writer.stream.attached_late = not self.rig.start()
             self.writer.commit()
             reason = self._until_end()
-        except (CaptureError, MemoryError):  # nobody reads the rig's data any more
-            with contextlib.suppress(RigError):
-                self._stop()
+        except (CaptureError, MemoryError):
+            with contextlib.suppress(RigError, MemoryError, RuntimeError):  # RuntimeError: no thread can be started
+                self.reader.stop()
+                command_while_reading(self.rig, memoryview(bytearray(_DISCARD_BYTES)), self._stop, lambda _: None)
             raise
         finally:
             self.reader.stop()

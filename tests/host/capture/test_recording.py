@@ -60,10 +60,12 @@ class Script:
 
 
 class Rig:
-    """Records its calls."""
+    """Records its calls. ``stuck``: it stops only when its data is read, like a sender that waits in a write."""
 
-    def __init__(self, *, started: bool = True, capturing: bool = True, refuses: tuple[str, ...] = ()) -> None:
+    def __init__(self, *, started: bool = True, capturing: bool = True, refuses: tuple[str, ...] = (), stuck: bool = False) -> None:
         self.asked: list[str] = []
+        self.read = threading.Event()
+        self._stuck = stuck
         self._started, self._capturing, self._refuses = started, capturing, refuses
         self.stranger: str | None = None
         self.strangers: list[str] = []
@@ -78,7 +80,13 @@ class Rig:
         return self._started
 
     def stop(self) -> None:
+        self.read.clear()
+        assert not self._stuck or self.read.wait(10), "nobody reads its data"
         self._do("stop")
+
+    def read_into(self, buffer: memoryview) -> int:
+        self.read.set()
+        return 0
 
     def configure_again(self) -> None:
         self._do("configure")
@@ -283,6 +291,12 @@ def test_an_error_of_the_line_is_raised_and_a_full_disk_stops_the_rig(recording:
     with monkeypatch.context() as patch, pytest.raises(CaptureError, match="full"):
         patch.setattr(CaptureWriter, "decode", full)
         recording.run(Script(HEAD), Rig(refuses=("stop",)))
+    assert recording.rig.asked == ["start", "stop"]
+
+
+def test_a_rig_that_waits_until_its_data_is_read_is_stopped_when_the_journal_cannot_grow(recording: Recording) -> None:
+    with pytest.raises(CaptureError, match="full"):
+        recording.run(Script(HEAD, CaptureError("full")), Rig(stuck=True))
     assert recording.rig.asked == ["start", "stop"]
 
 

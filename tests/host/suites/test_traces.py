@@ -191,7 +191,7 @@ def test_blkparse_text_becomes_entries(tmp_path: Path) -> None:
 
 def test_iologs_of_version_2_wait(tmp_path: Path) -> None:
     text = "fio version 2 iolog\nf add\nf open\nf read 0 4096\nf wait 250 0\nf write 4096 512\nf close\n"
-    assert parse_iolog(iter(text.splitlines()), "t").rows() == [(0, "read", 0, 4096), (250, "write", 4096, 512)]
+    assert parse_iolog(iter(text.splitlines(keepends=True)), "t").rows() == [(0, "read", 0, 4096), (250, "write", 4096, 512)]
     for bad, says in (
         ("", "first line"),
         ("fio version 4 iolog\n", "first line"),
@@ -202,7 +202,7 @@ def test_iologs_of_version_2_wait(tmp_path: Path) -> None:
         ("fio version 3 iolog\n0 f read 4\n", "not an entry"),
     ):
         with pytest.raises(UsageError, match=says):
-            parse_iolog(iter(bad.splitlines()), "t")
+            parse_iolog(iter(bad.splitlines(keepends=True)), "t")
 
 
 ENTRY = st.tuples(

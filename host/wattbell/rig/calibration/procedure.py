@@ -12,9 +12,10 @@ from wattbell_spec.units import CURRENT_LSB_A, GAIN_FRACTION_BITS, OFFSET_FRACTI
 
 from ...errors import CalibrationError, RigError
 from .. import Rig
+from ..meanwhile import command_while_reading
 from .bench import standard_points
 from .line import CalibrationLine, CalibrationPoint, autozero, fit
-from .listen import follow, meanwhile
+from .listen import follow
 from .plan import COARSE_FROM_A, FINE_UP_TO_A, Applied, CalibrationPlan
 from .readings import IntervalReading, Mean, Stretches, clipped
 from .registers import ChannelRegisters, registers
@@ -185,4 +186,4 @@ def _capture(rig: Rig, readings: Stretches) -> None:
     try:
         follow(rig, view, readings.feed, lambda: readings.complete, "the last point was read")
     finally:
-        meanwhile(rig, view, rig.stop)
+        command_while_reading(rig, view, rig.stop)

@@ -11,13 +11,15 @@ import numpy as np
 import numpy.typing as npt
 from wattbell_spec.wire import LOAD_OFF_MARK, LOAD_ON_MARK, EventType, MarkerSource
 
+from ...clocks.rigtick import TickReading, ask_tick
 from ...errors import CalibrationError, RigError
 from ...wire.decode import StreamDecoder
 from ...wire.records import RailRecords
 from .. import Rig
 from ..delay import DESIGN_DELAY_S
+from ..meanwhile import command_while_reading
 from .delay import Delay, Edge, edge_delay
-from .listen import batches, follow, meanwhile
+from .listen import batches, follow
 from .readings import clipped
 
 __all__ = ["PULSES", "PathDelay", "PulseStream", "calibrate_delays"]
@@ -172,17 +174,22 @@ def _plausible(path: str, found: PathDelay) -> PathDelay:
 def _pulses(rig: Rig, name: str, pulses: int) -> PathDelay:
     """Capture this many pulses."""
     stream, view = PulseStream(), memoryview(bytearray(1 << 20))
+    began: TickReading
 
     def complete() -> bool:
-        if stream.edges < 2 * pulses and stream.last_s > ends_s:
+        if stream.edges < 2 * pulses and stream.last_s > began.tick * _TICK_S + 1.5 * pulses * PULSE_S + 0.1:
             raise RigError(f"Rig {rig.port.serial} marked {stream.edges} edges of its test load instead of {2 * pulses}.")
         return stream.edges >= 2 * pulses and stream.last_s >= stream.looked_at_s
 
+    def begin() -> None:
+        nonlocal began
+        rig.control.command(f"DIAG:LOAD {name},{pulses}")
+        began = ask_tick(rig.control)  # what was sent by now may lie unread in many buffers
+
     rig.start()
     try:
-        meanwhile(rig, view, lambda: rig.control.command(f"DIAG:LOAD {name},{pulses}"), stream.feed)
-        ends_s = stream.last_s + 1.5 * pulses * PULSE_S + 0.1
+        command_while_reading(rig, view, begin, stream.feed)
         follow(rig, view, stream.feed, complete, "the last edge was seen")
     finally:
-        meanwhile(rig, view, rig.stop)
+        command_while_reading(rig, view, rig.stop)
     return stream.delay()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ...errors import RigError, WattbellError
 from ...probes import PROBES
 from ...rig import Rig
+from ...rig.meanwhile import command_while_reading
 from ...wire.decode import Batch, StreamDecoder
 from .protocol import ArmSettings
 from .timeline import Threshold
@@ -103,9 +104,12 @@ class Acquisition(threading.Thread):
 
         Leftovers of an earlier capture may come first.
         """
-        stopped = False
         size = rig.read_into(buffer)
-        for batch in decoder.feed(bytes(buffer[:size])):
+        return self._take(decoder, bytes(buffer[:size]), feed)
+
+    def _take(self, decoder: StreamDecoder, data: bytes, feed: Callable[[Batch], None]) -> bool:
+        stopped = False
+        for batch in decoder.feed(data):
             self._last_tick = batch.last_tick
             feed(batch)
             if batch.status is not None and batch.status.tick[-1] >= self._begin_tick:
@@ -114,10 +118,16 @@ class Acquisition(threading.Thread):
 
     def _end(self, rig: Rig, decoder: StreamDecoder, buffer: memoryview) -> None:
         """Stop the rig and drain its remaining data, or the next program to open the port would get it."""
-        rig.stop()
+        stopped = False
+
+        def discard(data: bytes) -> None:
+            nonlocal stopped
+            stopped = self._take(decoder, data, lambda _: None) or stopped
+
+        command_while_reading(rig, buffer, rig.stop, discard)
         deadline = time.monotonic() + _DRAIN_S
-        while time.monotonic() < deadline and not self._read(rig, decoder, buffer, lambda _: None):
-            pass
+        while time.monotonic() < deadline and not stopped:
+            stopped = self._read(rig, decoder, buffer, lambda _: None)
 
 
 def _settled(rig: Rig, buffer: memoryview) -> tuple[str, int]:
