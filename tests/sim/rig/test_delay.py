@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 from wattbell.cli.app import app
 from wattbell.errors import WattbellError
+from wattbell.rig import Rig as HostRig
 from wattbell_spec.wire import LOAD_OFF_MARK, LOAD_ON_MARK
 
 from tests.sim.rig.rig_process import ROOT, Rig, column, decode, find, run, wait_until
@@ -194,3 +197,20 @@ def test_points_and_delay_in_one_go(rig: type[Rig], tmp_path: Path) -> None:
 def test_nothing_to_calibrate() -> None:
     done = invoke("calibrate")
     assert isinstance(done.exception, WattbellError) and "--delay" in str(done.exception)
+
+
+def test_a_host_that_has_read_nothing_when_the_pulses_begin_waits_for_the_edges(
+    rig: type[Rig], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = rig(supply(tmp_path / "supply.wbt"), "--seed", 5, "--fidelity", "fast", ports=False)
+    read_into, reads = HostRig.read_into, count()
+
+    def read_late(self: HostRig, buffer: memoryview) -> int:
+        if next(reads) < 3:
+            time.sleep(1)
+            return 0
+        return read_into(self, buffer)
+
+    monkeypatch.setattr(HostRig, "read_into", read_late)
+    found = json.loads(cli("calibrate", "--delay", "--rig", ports(one), "--json"))["delay"]
+    assert found["current"]["edges"] == 2000
