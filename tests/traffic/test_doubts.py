@@ -37,17 +37,31 @@ def played(traffic: Traffic, folder: Path) -> Stream:
         ("same_buffer+data_ca+opcodes", 5000),
         ("same_buffer+data_ca+opcodes", 5001),
         ("same_buffer+data_ca+opcodes", 5003),
+        ("same_buffer+data_ca+opcodes", 5005),
         ("same_buffer+unaligned", 5002),
         ("same_buffer+sgl_segments", 5001),
         ("same_buffer+poisoned", 5001),
+        ("same_buffer+late+unaligned", 6009),
+        ("same_buffer+late+opcodes", 6000),
+        ("same_buffer+late", 6007),
+        ("same_buffer+late+data_ca", 6005),
+        ("same_buffer+late+opcodes", 6005),
     ],
 )
 def test_commands_on_one_buffer_are_right_or_flagged(kind: str, seed: int, tmp_path: Path) -> None:
-    traffic = generate(draw(seed, (kind,), 150))
+    traffic = generate(draw(seed, (kind,), 200 if seed == 5005 else 150))
     stream = played(traffic, tmp_path)
     found = judge(traffic.deeds, stream)
     assert found.silent == 0, found
     assert any(account.flags & DATA_PARTIAL for account in stream.accounts)
+
+
+def test_failed_commands_may_have_data_at_translated_addresses(tmp_path: Path) -> None:
+    """SQs are deleted amid commands of a drive with ATS: what they moved belongs to nothing, and a failed command may lack data."""
+    traffic = generate(draw(133756240233, ("queues+ats",), 200))
+    assert any(deed.status and deed.first_data for deed in traffic.deeds)
+    found = judge(traffic.deeds, played(traffic, tmp_path))
+    assert found.silent == 0, found
 
 
 @pytest.mark.parametrize("kind", ["unaligned", "list_pool", "list_chain", "mptr", "sgl_segments", "admin"])

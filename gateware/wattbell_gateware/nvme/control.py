@@ -364,6 +364,7 @@ class Control:
             report.event(m, spec.EventType.TRACKER_RESET, arg8=self._reset_cause)
             for each in (queues, self.interrupts, self.insertion, self.identify, self.namespaces, self.host_buffer):
                 each.forget(m)
+            slots.forget_ousted(m)
             m.d.sync += [settings.shadow.eq(0), settings.dirty.eq(0), settings.translated.eq(0), self.messages.asserted.eq(0)]
             with m.If(self._reset_is_of(*_OF_FUNCTION)):
                 self.messages.reset(m)

@@ -38,8 +38,13 @@ def entry_layout(slot_bits: int) -> data.StructLayout:
 
 
 def slot_layout(queue_bits: int) -> data.StructLayout:
-    """Return the fields of a slot that the pipeline reads. ``first_known``: the slot has the tick of its first data."""
-    return data.StructLayout({"state": SlotState, "generation": 16, "epoch": 16, "qid": queue_bits, "first_known": 1, "left": LEFT})
+    """Return the fields of a slot that the pipeline reads.
+
+    ``takes``: its command has data written to the host, by its opcode; ``first_known``: the slot has the tick of its first data.
+    """
+    return data.StructLayout(
+        {"state": SlotState, "generation": 16, "epoch": 16, "qid": queue_bits, "takes": 1, "first_known": 1, "left": LEFT}
+    )
 
 
 class DataWay(wiring.Component):
@@ -191,7 +196,10 @@ class DataWay(wiring.Component):
         same_life, own_page, left = Signal(), Signal(), Signal(LEFT)
         m.d.sync += left.eq(slot.left)
         stays = ~(fourth.far & slot.left.checked)
-        m.d.sync += [same_life.eq(slot.generation == fourth.generation), own_page.eq(~fourth.up | (~left_over & stays & (slot.qid != 0)))]
+        m.d.sync += [
+            same_life.eq(slot.generation == fourth.generation),
+            own_page.eq(~fourth.up | (~left_over & stays & slot.takes & (slot.qid != 0))),
+        ]
 
         # --- stage 5 ------------------------------------------------------------------------------------------------
         m.d.comb += [

@@ -145,6 +145,7 @@ class Dispatch:
             m.d.comb += tlp.read_index.eq(tlp.start + Cat(0, tlp.up & ~tlp.header.address[3]))
             with m.If(tlp.header.lost):
                 self.report.lost_before(m)
+                self.slots.forget_ousted(m)
                 self.messages.lose(m, tlp.up)
             m.d.sync += [tlp.first.eq(tlp.word), tags.present.eq(tags.r["entry"])]
             self.pages.compare(m)

@@ -174,7 +174,7 @@ class Engine(wiring.Component):
         tags = Tags(m, self._tags, slots=slots, queue_bits=queues.bits, tag=tlp.header.tag)
         messages = Messages(m, tlp=tlp, settings=settings)
         host_buffer = HostBuffer(m, tlp=tlp, report=report, settings=settings, tags=tags, key_bits=key_bits, used=self.hmb)
-        records = Records(tlp=tlp, report=report, slots=slots, port=self.record)
+        records = Records(tlp=tlp, report=report, slots=slots, settings=settings, port=self.record)
         insertion = Insertion(tlp=tlp, report=report, settings=settings, slots=slots, map_=map_)
         descriptors = Descriptors(
             tlp=tlp,
@@ -376,5 +376,6 @@ class Engine(wiring.Component):
             way.claimed.eq((map_.covers & ~map_.best).any()),
             way.far.eq(pages.is_far()),
             *(getattr(way.slot, name).eq(slots.r[name]) for name in ("state", "generation", "epoch", "qid", "left")),
+            way.slot.takes.eq(slots.r["opcode"][1]),
             way.slot.first_known.eq(tables.known(slots.r["first_data"])),
         ]

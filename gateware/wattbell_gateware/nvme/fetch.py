@@ -502,7 +502,7 @@ class Fetch:
 
     def _length_states(self, m: Module) -> None:
         """Build SQE_LENGTH and SQE_PAGES: the length of the data, and the page of PRP1."""
-        settings, slots, insertion, sqe = self.settings, self.slots, self.insertion, self._fields
+        slots, insertion, sqe = self.slots, self.insertion, self._fields
         size = self._page_size
 
         with m.State("SQE_LENGTH"):
@@ -547,16 +547,15 @@ class Fetch:
             m.d.sync += self._sqe_last2.eq(Mux(self._sqe_bounded & (self._sqe_end1 > (size << 1)), whole, last))
             with m.If(~self._sqe_dsm):
                 m.d.sync += insertion.entry.index.eq(first_last)
-            # Data at translated addresses belongs to nothing here. Without a length, nothing else would show it.
-            unseen = settings.translated & ~sqe.admin & ~self._sqe_due.checked & (self._sqe_has_data | self._sqe_has_sgl)
             slots.write(
                 m,
                 insertion.entry.slot,
                 ranges=0,
                 pages_sure=Mux(self._sqe_has_data, sure, 0),
-                flags=self._sqe_flags | Mux(self.lengths.long | unseen, int(Flag.DATA_PARTIAL), 0),
+                flags=self._sqe_flags | Mux(self.lengths.long, int(Flag.DATA_PARTIAL), 0),
                 last=last,
                 shared=0,
+                ousted=0,
             )
             m.next = "SQE_METADATA"
             with m.If(self._sqe_has_data):

@@ -9,7 +9,8 @@ empty or stale place. If it turns out to be right after all, its TLPs count as u
 the ways of pages, where it is valid to the end of its page.
 
 Where `entry` takes the place of another command in flight, that command gets the flag DATA_PARTIAL, and the new one is marked as
-`shared`. A command from before a loss of TLPs is most likely over, so it marks nothing.
+`shared`. As long as the older one is in flight (`ousted`), each command that puts an entry is marked, too: its place may be the one that
+was taken over. A command from before a loss of TLPs is most likely over, so it marks nothing.
 
 SPAN puts data that may end before its page does: one piece for each granule that is surely covered. One doubtful entry to the
 end of the page follows where the data may be longer.
@@ -64,6 +65,7 @@ class Insertion:
         self._other = Signal(map_.layout)
         self._goes_again = Signal()  # the place of `_met` is empty now, and `entry` needs another one
         self._crowded = Signal()
+        self._is_crowded = Signal()  # the page of `entry`
         self._crowded_key = Signal(52)
         self._crowded_tick = Signal(64)
         self._insert, self._span, self._buffer = Subroutine("INSERT"), Subroutine("SPAN"), Subroutine("BUFFER")
@@ -173,17 +175,21 @@ class Insertion:
         with m.State("INSERT"):
             pagemap.look_up(m, self.entry.key, self.entry.start)
             m.next = "INSERT_COMPARE"
-            with m.If(self._crowded & (self._crowded_key == self.entry.key) & ~_is_pinned(self.entry)):
+            crowded = self._crowded & (self._crowded_key == self.entry.key)
+            m.d.sync += self._is_crowded.eq(crowded)
+            with m.If((crowded | (slots.ousted != 0)) & ~_is_pinned(self.entry)):
                 m.d.comb += slots.ra.eq(self.entry.slot)
-                m.next = "INSERT_CROWDED"
+                m.next = "INSERT_DOUBTED"
 
-        with m.State("INSERT_CROWDED"):
+        with m.State("INSERT_DOUBTED"):
             pagemap.keep(m)
             m.next = "INSERT_COMPARE"
-            with m.If((self.tlp.header.tick - self._crowded_tick)[tables.CROWDED_BITS :] != 0):
+            with m.If(self._is_crowded & ((self.tlp.header.tick - self._crowded_tick)[tables.CROWDED_BITS :] != 0)):
                 m.d.sync += self._crowded.eq(0)
-            with m.Else():
+            with m.Elif(self._is_crowded):
                 slots.flag(m, self.entry.slot, int(Flag.DATA_PARTIAL))
+            with m.If(slots.ousted != 0):
+                slots.share(m, self.entry.slot)
 
         with m.State("INSERT_COMPARE"):
             pagemap.keep(m)
@@ -254,6 +260,7 @@ class Insertion:
             with m.If(shared):
                 slots.flag(m, self._met.slot, int(Flag.DATA_PARTIAL))
                 with m.If(slots.r["epoch"] == self.report.epoch):
+                    slots.oust(m, self._met.slot)
                     m.next = "INSERT_SHARED"
 
         with m.State("INSERT_SHARED"):
@@ -261,7 +268,7 @@ class Insertion:
             m.next = "INSERT_SHARES"
 
         with m.State("INSERT_SHARES"):
-            slots.write(m, self.entry.slot, last=slots.r["last"], shared=1)
+            slots.share(m, self.entry.slot)
             self._insert.leave(m)
             with m.If(self._goes_again):
                 m.next = "INSERT_AGAIN"

@@ -294,12 +294,16 @@ class Pages:
                     remaining=tlp.header.length,
                 )
                 beyond = self._pe_far & slots.r["left"].checked
-                with m.If(beyond | (self._pe.doubtful & ((self._read_kind == kind.DATA) | (self._read_kind == kind.EITHER)))):
+                # NVMe: Opcode, bits 1:0 (Data Transfer Direction). The drive reads no data of a command that brings data.
+                of_another = (self._read_kind == kind.DATA) & ~slots.r["opcode"][0]
+                doubtful = self._pe.doubtful & ((self._read_kind == kind.DATA) | (self._read_kind == kind.EITHER))
+                with m.If(beyond | doubtful | of_another):
                     slots.flag(m, self._pe.slot, int(spec.CommandFlag.DATA_PARTIAL))
                 tlp.finish(m)
             with m.Else():
                 slots.see_data(m, self._pe.slot)
-                with m.If(self._pe.doubtful | (self._pe_far & slots.r["left"].checked)):
+                of_another = ~slots.r["opcode"][1]
+                with m.If(self._pe.doubtful | (self._pe_far & slots.r["left"].checked) | of_another):
                     slots.flag(m, self._pe.slot, int(spec.CommandFlag.DATA_PARTIAL))
                 m.d.sync += [self._raw_read.eq(tlp.header.base), self._raw_left.eq(tlp.total)]
                 m.next = Place.DONE

@@ -10,6 +10,7 @@ from ..layouts import COMMAND
 from . import tables
 from .present import Present
 from .report import Report
+from .settings import Settings
 from .slots import Slots
 from .store import Subroutine
 
@@ -24,13 +25,14 @@ class Records:
     Callers without a clock to spare use :meth:`prepare`, :meth:`load` and :meth:`push` in states of their own.
     """
 
-    def __init__(self, *, tlp: Present, report: Report, slots: Slots, port: stream.Interface) -> None:
-        self.tlp, self.report, self.slots, self._port = tlp, report, slots, port
+    def __init__(self, *, tlp: Present, report: Report, slots: Slots, settings: Settings, port: stream.Interface) -> None:
+        self.tlp, self.report, self.slots, self._settings, self._port = tlp, report, slots, settings, port
         self._slot = Signal(slots.bits)
         self._aborted = Signal()
         self._reused = Signal()
         self._head = Signal()  # the TLP is the CQ head doorbell
         self._record = Signal(COMMAND)
+        self._ousted = Signal()  # the command counts in ``slots.ousted``
         self._subroutine = Subroutine("EMIT")
 
     def connect(self, m: Module) -> None:
@@ -58,6 +60,8 @@ class Records:
         unseen = ~left.checked & (slot["pages_sure"] != 0) & ~tables.known(slot["first_data"]) & ~failed
         # Where no number shows the data of another command, a shared page is enough.
         unseen |= slot["shared"] & (failed | ~left.checked)
+        # Data at translated addresses belongs to nothing here. NVMe: Opcode, bits 1:0 (Data Transfer Direction)
+        unseen |= self._settings.translated & (slot["opcode"][0:2] != 0) & (failed | ~left.checked)
         missing_ranges = io & (slot["opcode"] == tables.DSM) & (slot["ranges"] != slot["ranges_expected"])
         flags = (
             slot["flags"]
@@ -70,12 +74,15 @@ class Records:
         )
         facts = {**slot, "cqe_tick": self._ages.cqe, "length_checked": left.checked, "slba": slot["lba"], "flags": flags}
         facts["interrupt_guessed"] = slot["guessed"]
+        m.d.sync += self._ousted.eq(slot["ousted"] & (slot["epoch"] == self.report.epoch))
         m.d.sync += [*self._ages.first, *(record[name].eq(facts[name]) for name in COMMAND.members if name in facts)]
 
     def push(self, m: Module, slot: Value) -> None:
         """Send the record and give `slot` back, in a later state with the same TLP."""
         m.d.comb += self._port.valid.eq(self.report.wanted)
         self.slots.release(m, slot)
+        with m.If(self._ousted):
+            m.d.sync += self.slots.ousted.eq(self.slots.ousted - 1)
 
     def states(self, m: Module) -> None:
         # --- EMIT: the record of a command: ours ------------------------------------------------------------------

@@ -25,7 +25,9 @@ class Slots(FieldTable):
     free, any_free : the slot that :meth:`allocate` takes; whether there is one.
     guessed (field) : ``msix``, or its absence, is a guess: no access of the host has set up the message.
     last (field) : last double word of its data in the last page; without a known length: of the data that it surely has.
-    shared (field) : it took over a page that another command in flight had, so data of that one may count as its own.
+    shared (field) : its pages may be those of another command in flight, so data of that one may count as its own.
+    ousted (field) : another command in flight took over one of its pages.
+    ousted : commands in flight, none from before a loss of TLPs, with that field.
     count, bits : number of slots; bits of a slot's number.
     """
 
@@ -58,6 +60,7 @@ class Slots(FieldTable):
                 "guessed": 1,
                 "last": 14,
                 "shared": 1,
+                "ousted": 1,
             },
             together=(
                 ("doorbell", "generation", "epoch", "qid"),
@@ -67,12 +70,13 @@ class Slots(FieldTable):
                 ("cqe", "status", "index"),
                 ("last_data", "left"),
                 ("msix", "guessed"),
-                ("last", "shared"),
+                ("last", "shared", "ousted"),
             ),
         )
         self.link = FieldTable(m, "link", count, {"next": unsigned(self.bits)})
         self._report = report
         self.unheld = Signal(16)
+        self.ousted = Signal(range(count + 1))
         self._serial = Signal(16)  # generation of the next command
         self._free_list = Queue(unsigned(self.bits), count)
         self.free = Signal(self.bits)
@@ -121,6 +125,7 @@ class Slots(FieldTable):
             "guessed": 0,
             "last": 0,
             "shared": 0,
+            "ousted": 0,
         }
         self.write(m, self.free, **(values | fields))
         m.d.comb += [self._free_list.o.ready.eq(1), *(self.w[name][-1].eq(1) for name in unknown)]
@@ -151,6 +156,20 @@ class Slots(FieldTable):
     def flag(self, m: Module, slot: Value, flags: int) -> None:
         """In a state in which `slot` is read: the command has these flags (:class:`spec.CommandFlag`) too."""
         self.write(m, slot, flags=self.r["flags"] | flags, ranges=self.r["ranges"], pages_sure=self.r["pages_sure"])
+
+    def oust(self, m: Module, slot: Value) -> None:
+        """In a state in which `slot` is read: another command in flight has its page. The entry tells no third one."""
+        self.write(m, slot, last=self.r["last"], shared=self.r["shared"], ousted=1)
+        with m.If(~self.r["ousted"]):
+            m.d.sync += self.ousted.eq(self.ousted + 1)
+
+    def share(self, m: Module, slot: Value) -> None:
+        """In a state in which `slot` is read: its pages may be those of another command in flight."""
+        self.write(m, slot, last=self.r["last"], shared=1, ousted=self.r["ousted"])
+
+    def forget_ousted(self, m: Module) -> None:
+        """In the present state: what was in flight is most likely over."""
+        m.d.sync += self.ousted.eq(0)
 
     def see_data(self, m: Module, slot: Value) -> None:
         """In a state in which `slot` is read: the TLP is data of its command."""

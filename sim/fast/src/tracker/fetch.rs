@@ -183,10 +183,6 @@ impl Tracker {
         let no_data =
             admin && matches!(opcode, admin::CREATE_IO_SQ | admin::CREATE_IO_CQ | admin::DOORBELL_BUFFER_CONFIG);
         let has_data = has_pointer && pointer != 3 && (pointer != 0 || prp1 != 0) && !no_data;
-        if has_data && self.translated && !admin && due.dws.is_none() {
-            // Data at translated addresses belongs to nothing here. Without a length, nothing else would show it.
-            self.not_followed(number);
-        }
         if has_data && pointer != 0 {
             self.describe(number, [s[6], s[7], s[8], s[9]]);
         } else if has_data {

@@ -43,6 +43,9 @@ impl Tracker {
                 self.flag_partial(&ins);
             }
         }
+        if self.ousted > 0 && !ins.is_pinned() {
+            self.slot(ins.of.slot).shared = true;
+        }
         let at = places(ins.key, ins.start);
         let same = |e: &PageEntry| e.key == ins.key && e.start == ins.start;
         while let Some((way, entry)) = (0..WAYS).find_map(|way| Some((way, self.tables.pages[at[way]].filter(same)?))) {
@@ -81,7 +84,10 @@ impl Tracker {
         if lives && other && !ins.doubtful && (!entry.doubtful || due.is_none()) {
             // Two commands on one buffer: whose transfer it is can no longer be told. A command from before a loss is most likely over.
             self.flag_partial(entry);
-            self.slot(ins.of.slot).shared |= epoch == self.epoch;
+            if epoch == self.epoch {
+                self.slot(ins.of.slot).shared = true;
+                self.oust(entry.of.slot);
+            }
         }
         if lives && ins.doubtful && (other || !entry.doubtful) {
             if other && self.slot(ins.of.slot).due.is_none() {
@@ -93,6 +99,13 @@ impl Tracker {
         // An entry for the page needs a place that holds to its end; pieces would crowd the few places of the page.
         self.tables.pages[at] = (!elsewhere).then_some(*ins);
         elsewhere
+    }
+
+    /// The command in `slot` is in flight, and another one has its page now. The entry does not tell this to those that take it over later.
+    fn oust(&mut self, slot: u16) {
+        if !std::mem::replace(&mut self.slot(slot).ousted, true) {
+            self.ousted += 1;
+        }
     }
 
     /// All places are taken by sure entries of commands in flight: one goes, round robin. What its command still moves

@@ -157,6 +157,8 @@ pub struct Tracker {
     victim: usize,
     /// A page that could not hold everything that began in it, and the tick when.
     crowded: Option<(u64, u64)>,
+    /// Commands in flight, none from before a loss, with a page that another one took over.
+    ousted: u16,
     /// Whether there is a queue beyond the table.
     untracked: bool,
 }
@@ -282,6 +284,7 @@ impl Tracker {
         if h.lost {
             self.epoch = self.epoch.wrapping_add(1);
             self.loss_tick = Some(self.tick);
+            self.ousted = 0;
             self.messages.lose(h.up);
         }
         if h.is_of_drive() && self.function.is_some_and(|function| function != h.requester as u8) {

@@ -101,7 +101,8 @@ impl Tracker {
             Some((at, entry @ PageEntry { of, .. })) => {
                 self.compare_owners(h.address, at, &entry);
                 self.see_data(h, of.slot);
-                if entry.doubtful {
+                let takes = self.slot(of.slot).command.opcode & 2 != 0;
+                if entry.doubtful || !takes {
                     self.flag_partial(&entry);
                     self.clocks += load::TLP - load::DATA; // by the engine's states, not by the data way
                 }
@@ -171,7 +172,8 @@ impl Tracker {
                 // What a command that reads has the drive read is no data.
                 let writes = self.slot(entry.of.slot).command.opcode & 1 != 0;
                 let returns = if holds == Holds::Either && !writes { Holds::List } else { holds };
-                if entry.doubtful && matches!(returns, Holds::Data | Holds::Either) {
+                let of_another = holds == Holds::Data && !writes;
+                if of_another || (entry.doubtful && matches!(returns, Holds::Data | Holds::Either)) {
                     self.flag_partial(&entry);
                 }
                 let index = entry.index + ((offset - entry.start) >> 1);

@@ -67,11 +67,17 @@ impl Tracker {
         let dsm = command.qid != 0 && command.opcode == io::DSM;
         command.flags |= set(flag::NO_SQE, matches!(s.state, State::Announced | State::Fetching))
             | set(flag::NO_RANGES, dsm && s.ranges != s.ranges_expected)
-            | set(flag::DATA_PARTIAL, s.is_partial(failed))
+            | set(flag::DATA_PARTIAL, s.is_partial(failed) || self.may_lack_translated(&s, failed))
             | set(flag::LOSS, s.epoch != self.epoch);
+        self.ousted -= u16::from(s.ousted && s.epoch == self.epoch);
         self.record(&command);
         self.clocks += load::RECORD;
         self.release(slot);
+    }
+
+    /// Whether a command may have data at translated addresses, which belongs to nothing here, and no length shows that.
+    fn may_lack_translated(&self, s: &Slot, failed: bool) -> bool {
+        self.translated && s.command.opcode & 3 != 0 && (failed || s.due.is_none())
     }
 
     /// The same of one that has not.
@@ -126,7 +132,7 @@ impl Tracker {
         }
         self.event(kind::TRACKER_RESET, cause, 0, 0);
         (self.shadow, self.announced, self.identifies, self.dirty) = (false, false, 0, false);
-        (self.crowded, self.untracked, self.messages.asserted) = (None, false, false);
+        (self.crowded, self.ousted, self.untracked, self.messages.asserted) = (None, 0, false, false);
         self.namespaces = Default::default();
         (self.host_buffer, self.translated) = (Default::default(), false);
         if [cause::PERST, cause::LINK, cause::FLR, cause::D3HOT].contains(&cause) {

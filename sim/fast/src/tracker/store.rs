@@ -61,8 +61,10 @@ pub struct Slot {
     pub discarded: u32,
     /// The last double word in its page of its data's last page; without a known length: of the data that it surely has.
     pub last: u16,
-    /// It took over a page that another command in flight had, so data of that one may count as its own.
+    /// Its pages may be those of another command in flight, so data of that one may count as its own.
     pub shared: bool,
+    /// Another command in flight took over one of its pages.
+    pub ousted: bool,
     /// Contents of its record.
     pub command: Command,
 }
