@@ -207,6 +207,9 @@ class EventType(IntEnum):
     LINK_TLP = 22  # arg16 11:0 sequence number, 15:12 TlpFate; arg32 TLPs missing before it
     LINK_FAULTS = 23  # errors at 2.5 and 5 GT/s; arg32 how many (docs/phy.md, FAULTS)
     BLOCK_FAULTS = 24  # errors at 8 GT/s; arg32 which (docs/phy.md, BLOCK_EVENTS)
+    # From every rig
+    SHUTDOWN = 25  # the host writes CC.SHN: arg8 1 normal, 2 abrupt; arg32 CC
+    SHUTDOWN_STATUS = 26  # a read of CSTS shows another CSTS.SHST: arg8 SHST; arg32 ticks since the answer to the read before it
 
 
 class LinkState(IntEnum):

@@ -52,10 +52,15 @@ class Control:
         self._bar_known = Signal()
         self._stride_known = Signal()
         self._stride_told = Signal()  # the event GUESSING/STRIDE was made
-        # A read of CAP or CC that the drive has yet to answer.
-        self._asked, self._asked_cc = Signal(), Signal()
+        # A read of CAP, CC or CSTS that the drive has yet to answer.
+        self._asked, self._asked_cc, self._asked_csts = Signal(), Signal(), Signal()
         self._tag, self._requester = Signal(10), Signal(16)
-        self._index = Signal(2)  # word of the completion with CAP.DSTRD or CC
+        self._index = Signal(2)  # word of the completion with CAP.DSTRD, CC or CSTS
+        self._notified = Signal(2)  # CC.SHN as last written
+        self._shutdown = Signal(2)  # CSTS.SHST as last read
+        self._csts = Signal(32)
+        self._csts_tick, self._csts_known = Signal(64), Signal()  # when the drive last answered with it
+        self._csts_age = Signal(64)
         self._aqa = Signal(32)
         self._asq = Signal(64)
         self._acq = Signal(64)
@@ -158,9 +163,9 @@ class Control:
             self.begin_reset(m, spec.ResetCause.D3HOT, tlp.header.tick, Place.DONE)
 
     def _answer_states(self, m: Module) -> None:
-        """Build HOST_MRD to UNSEEN: reads of CAP, for the doorbell stride, and of CC; resets that were missed.
+        """Build HOST_MRD to UNSEEN: reads of CAP, for the doorbell stride, of CC and of CSTS; resets that were missed.
 
-        NVMe: CAP - Controller Capabilities; CC - Controller Configuration.
+        NVMe: CAP - Controller Capabilities; CC - Controller Configuration; CSTS - Controller Status.
         """
         tlp, settings = self.tlp, self.settings
 
@@ -170,13 +175,18 @@ class Control:
             both = tlp.header.length >= 2
             of_cap = ((self._difference == tables.CAP) & both) | (self._difference == tables.CAP + 4)
             of_cc = ((self._difference == tables.CC - 4) & both) | (self._difference == tables.CC)
-            with m.If(self._bar_known & (of_cap | (of_cc & ~(self._asked & ~self._asked_cc)))):
+            of_csts = ((self._difference == tables.CSTS - 4) & both) | (self._difference == tables.CSTS)
+            # A question waits for its answer; CAP matters most, then CC.
+            cap_waits = self._asked & ~self._asked_cc & ~self._asked_csts
+            cc_waits = self._asked & self._asked_cc
+            with m.If(self._bar_known & (of_cap | (of_cc & ~cap_waits) | (of_csts & ~cap_waits & ~cc_waits))):
                 m.d.sync += [
                     self._asked.eq(1),
                     self._asked_cc.eq(of_cc),
+                    self._asked_csts.eq(of_csts),
                     self._tag.eq(tlp.header.tag),
                     self._requester.eq(tlp.header.requester),
-                    self._index.eq((self._difference == tables.CAP) | (self._difference == tables.CC - 4)),
+                    self._index.eq(Cat(self._difference == first for first in (tables.CAP, tables.CC - 4, tables.CSTS - 4)).any()),
                 ]
             tlp.finish(m)
 
@@ -197,12 +207,24 @@ class Control:
         with m.State("REGISTER_ANSWER"):
             tlp.may_finish(m)
             m.d.sync += self._asked.eq(0)
-            with m.If(self._asked_cc & settings.enabled & ~tlp.word[0]):
+            m.d.sync += [self._csts.eq(tlp.word), self._csts_age.eq(tlp.header.tick - self._csts_tick)]
+            with m.If(self._asked_csts):
+                m.next = "SHUTDOWN_STATUS"
+            with m.Elif(self._asked_cc & settings.enabled & ~tlp.word[0]):
                 m.next = "UNSEEN"
             with m.Else():
                 with m.If(~self._asked_cc):
                     m.d.sync += [settings.dstrd.eq(tlp.word[0:4]), self._stride_known.eq(1)]
                 tlp.finish(m)
+
+        with m.State("SHUTDOWN_STATUS"):  # NVMe: CSTS - Controller Status, SHST
+            tlp.may_finish(m)
+            age = Mux(self._csts_known & (self._csts_age[32:] == 0), self._csts_age[:32], 0xFFFFFFFF)
+            with m.If(~self._csts.all()):  # a drive that is gone reads as ones
+                m.d.sync += [self._shutdown.eq(self._csts[2:4]), self._csts_tick.eq(tlp.header.tick), self._csts_known.eq(1)]
+                with m.If(self._csts[2:4] != self._shutdown):
+                    self.report.event(m, spec.EventType.SHUTDOWN_STATUS, arg8=self._csts[2:4], arg32=age)
+            tlp.finish(m)
 
         with m.State(Place.OVERRUN):
             m.d.sync += settings.enabled.eq(0)
@@ -308,6 +330,9 @@ class Control:
                 m.d.sync += self._asked.eq(0)  # the answer may be older than the write
             with m.If(enable == settings.enabled):
                 m.next = "REGISTER_REREAD"
+                m.d.sync += self._notified.eq(settings.cc[14:16])
+                with m.If((settings.cc[14:16] != self._notified) & (settings.cc[14:16] != 0)):  # NVMe: CC, SHN
+                    report.event(m, spec.EventType.SHUTDOWN, arg8=settings.cc[14:16], arg32=settings.cc)
             with m.Else():
                 report.event(m, spec.EventType.CC_EN, arg8=enable, arg32=settings.cc)
                 self.begin_reset(m, spec.ResetCause.CC_EN, tlp.header.tick, "CC_RESET_DONE")
@@ -365,6 +390,7 @@ class Control:
             for each in (queues, self.interrupts, self.insertion, self.identify, self.namespaces, self.host_buffer):
                 each.forget(m)
             slots.forget_ousted(m)
+            m.d.sync += [self._notified.eq(0), self._shutdown.eq(0), self._csts_known.eq(0)]
             m.d.sync += [settings.shadow.eq(0), settings.dirty.eq(0), settings.translated.eq(0), self.messages.asserted.eq(0)]
             with m.If(self._reset_is_of(*_OF_FUNCTION)):
                 self.messages.reset(m)

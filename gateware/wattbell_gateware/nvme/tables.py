@@ -16,7 +16,7 @@ FORMAT_NVM, NAMESPACE_MANAGEMENT = admin("format_nvm"), admin("namespace_managem
 MARKER_FID, POWER_FID, HOST_BUFFER_FID = (feature(name) for name in ("marker", "power_management", "host_memory_buffer"))
 DSM = io("dsm")
 LBA = LBA_OPCODES
-CAP, CC, AQA, ASQ, ACQ, DOORBELLS = 0x0, 0x14, 0x24, 0x28, 0x30, 0x1000
+CAP, CC, CSTS, AQA, ASQ, ACQ, DOORBELLS = 0x0, 0x14, 0x1C, 0x24, 0x28, 0x30, 0x1000
 """Offsets from BAR0."""
 
 # --- what tables hold ---------------------------------------------------------------------------------------------

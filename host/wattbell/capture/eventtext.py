@@ -32,6 +32,9 @@ _REFUSED: dict[int, str] = {
     MalformedClass.POISONED: "poisoned",
     0: "no class (a rig before this version)",
 }
+_SHUTDOWNS = {1: "normal", 2: "abrupt"}
+_SHUTDOWN_STATES = {0: "status: none", 1: "in progress", 2: "complete"}
+"""NVMe: CC, SHN; CSTS, SHST."""
 _QUEUES = ("submission", "completion")
 _DIRECTIONS = ("host to drive", "drive to host")
 LINK_STATES = {int(state): state.name.replace("_", ".").replace("L0S", "L0s") for state in LinkState} | {0: "unknown"}
@@ -57,6 +60,10 @@ def event_text(kind: int, arg8: int, arg16: int, arg32: int) -> str:
     if event in (EventType.QUEUE_CREATED, EventType.QUEUE_DELETED):
         done = "created" if event is EventType.QUEUE_CREATED else "deleted"
         return f"{_QUEUES[arg8 & 1]} queue {arg16} {done}"
+    if event is EventType.SHUTDOWN:
+        return f"shutdown notified: {_SHUTDOWNS.get(arg8, arg8)}"
+    if event is EventType.SHUTDOWN_STATUS:
+        return f"shutdown {_SHUTDOWN_STATES.get(arg8, arg8)}"
     if event is EventType.POWER_STATE:
         return f"power state {arg8 & 31} set"
     if event is EventType.GUESSING and arg8 in NOT_FOLLOWED:

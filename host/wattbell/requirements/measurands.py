@@ -77,6 +77,7 @@ MEASURANDS: dict[str, Measurand] = {
     "critical-temperature": Measurand("C", "The declared critical composite temperature (CCTEMP)."),
     "enable-to-identify": Measurand("s", "The longest time from CC.EN = 1 to the CQE of the first Identify command."),
     "enable-to-io": Measurand("s", "The longest time from CC.EN = 1 to the CQE of the first I/O command."),
+    "shutdown-time": Measurand("s", "The longest time from CC.SHN = 1 to CSTS.SHST = 2, between two reads of the host."),
     "own-meter-mean": Measurand("", "Difference of the mean in the drive's log page 25h from the rail's, as a part of the rail's."),
     "own-meter-largest": Measurand("", "The same for the largest interval of one second."),
     "own-meter-count": Measurand("s", "Distance of the measuring time from the counted intervals and one second more."),
@@ -168,9 +169,9 @@ DECLARED: dict[str, Callable[[PowerStateDescriptor], float | None]] = {
     "workload": lambda one: None if one.workload is None else float(one.workload),
 }
 """Fields of a power state descriptor that expressions name as ``declared.FIELD``."""
-DRIVE_FIELDS = ("last_operational_power_w", "own_meter_error", "power_states")
-"""Further fields of the drive: maximum power of its last operational state; claimed error of its power meter, as a part of the power; and
-the number of its power states."""
+DRIVE_FIELDS = ("last_operational_power_w", "own_meter_error", "power_states", "rtd3_entry_s")
+"""Further fields of the drive: maximum power of its last operational state; claimed error of its power meter, as a part of the power; the
+number of its power states; and RTD3E."""
 SCOPE_FIELDS = ("transition_latency_s",)
 """Declared fields of two power states: EXLAT of the old one and ENLAT of the new one together."""
 

@@ -33,6 +33,7 @@ from .ownlatency import OwnLatency
 from .ownmeter import OwnMeter
 from .pairs import NO_IDENTIFY, PairTime, pair_observations
 from .powerlog import PowerLog
+from .shutdowns import shutdown_time
 from .temperatures import TEMPERATURES, declared_temperature
 from .thresholdevents import ThresholdEvents
 from .voltage import extreme_voltage
@@ -63,7 +64,7 @@ def subject(capture: Capture, logs: DriveLogs = DriveLogs()) -> Subject:
     """Return a capture as a subject. The capture is analysed when its first figure is asked for."""
     drive = capture.meta.get("drive") or {}
     seen = _Seen(capture, logs)
-    claimed = None if logs.power is None else logs.power.claimed_error
+    declares = {"own_meter_error": None if logs.power is None else logs.power.claimed_error, "rtd3_entry_s": drive.get("rtd3_entry_s")}
     return Subject(
         source=str(capture.path),
         model=str(drive.get("model") or ""),
@@ -72,7 +73,7 @@ def subject(capture: Capture, logs: DriveLogs = DriveLogs()) -> Subject:
         origin=origin_of_capture(capture.meta),
         states=descriptors(drive),
         observe=lambda requirement: _BY_MEASURAND[requirement.measurand](seen, requirement),
-        declares={} if claimed is None else {"own_meter_error": claimed},
+        declares={name: value for name, value in declares.items() if value is not None},
     )
 
 
@@ -349,6 +350,12 @@ def _after_enable(seen: _Seen, wanted: Requirement) -> list[Observation]:
     return [Observation("", figure, remark=f"the longest of {len(enabled)}" if len(enabled) > 1 else "")]
 
 
+def _shutdown(seen: _Seen, wanted: Requirement) -> list[Observation]:
+    if not seen.context.saw_commands:
+        return [Observation("", absent(NO_COMMANDS, wanted.unit))]
+    return [shutdown_time(seen.context, seen.whole.under_commands)]
+
+
 def _voltage(seen: _Seen, wanted: Requirement) -> list[Observation]:
     assert wanted.window_s is not None
     figure, seconds = extreme_voltage(seen.context, wanted.window_s, lowest=wanted.measurand == "lowest-voltage")
@@ -385,6 +392,7 @@ _BY_MEASURAND: Mapping[str, Callable[[_Seen, Requirement], list[Observation]]] =
     **dict.fromkeys(TEMPERATURES, lambda seen, one: declared_temperature(seen.capture.meta.get("drive") or {}, one)),
     "enable-to-identify": _after_enable,
     "enable-to-io": _after_enable,
+    "shutdown-time": _shutdown,
     **dict.fromkeys(EVENTS, lambda seen, one: seen.threshold_events.observations(one.measurand)),
     **dict.fromkeys(OWN_METER, _own_meter),
     **dict.fromkeys(OWN_LATENCY, _own_latency),

@@ -116,5 +116,6 @@ _BY_MEASURAND: Mapping[str, Callable[[Run, Requirement], list[Observation]]] = {
     **dict.fromkeys(("asleep-power", "apst-early", "apst-late"), lambda _, one: [Observation("", absent(NO_IDLE_TIMES, one.unit))]),
     **dict.fromkeys(_NAMES, _of_states),
     **dict.fromkeys((*EVENTS, *OWN_METER, *OWN_LATENCY), _no_commands),
-    **dict.fromkeys(("admin-latency", "io-latency", "slow-io-per-hour", "enable-to-identify", "enable-to-io"), _no_commands),
+    **dict.fromkeys(("admin-latency", "io-latency", "slow-io-per-hour"), _no_commands),
+    **dict.fromkeys(("enable-to-identify", "enable-to-io", "shutdown-time"), _no_commands),
 }

@@ -57,6 +57,7 @@ TESTS: Mapping[str, Callable[[Requirement], tuple[str, ...]]] = {
     "critical-temperature": _always(IDLE),
     "enable-to-identify": _always(RESTARTS),
     "enable-to-io": _always(RESTARTS),
+    "shutdown-time": _always(RESTARTS),
     **dict.fromkeys((*OWN_METER, *OWN_LATENCY, *EVENTS), lambda _: ()),
 }
 """Tests that give a measurand, by its name; none where no test can."""

@@ -307,6 +307,8 @@ pub mod event_type_code {
     pub const LINK_TLP: u8 = 22;
     pub const LINK_FAULTS: u8 = 23;
     pub const BLOCK_FAULTS: u8 = 24;
+    pub const SHUTDOWN: u8 = 25;
+    pub const SHUTDOWN_STATUS: u8 = 26;
 }
 
 pub mod link_state_code {

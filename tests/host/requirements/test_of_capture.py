@@ -158,6 +158,72 @@ def test_without_an_enable_its_times_are_not_measured(builder: Any) -> None:
     assert (row.verdict, row.why) == ("not measured", "CC.EN was not written 1 in this capture")
 
 
+UNKNOWN = 0xFFFFFFFF
+
+
+@pytest.mark.parametrize(
+    ("events", "least_s", "most_s"),
+    [
+        ([(100, "SHUTDOWN", 1, 0), (150, "SHUTDOWN_STATUS", 1, UNKNOWN), (700, "SHUTDOWN_STATUS", 2, 100)], 0.5, 0.6),
+        ([(100, "SHUTDOWN", 1, 0), (700, "SHUTDOWN_STATUS", 2, 650)], 0.0, 0.6),
+        ([(100, "SHUTDOWN", 1, 0), (700, "SHUTDOWN_STATUS", 2, UNKNOWN)], 0.0, 0.6),
+        (
+            [(100, "SHUTDOWN", 1, 0), (200, "SHUTDOWN_STATUS", 2, 10), (300, "CC_EN", 0, 0), (400, "SHUTDOWN", 1, 0)]
+            + [(900, "SHUTDOWN_STATUS", 2, 10)],
+            0.49,
+            0.5,
+        ),
+    ],
+)
+def test_a_shutdown_ends_between_two_reads_of_the_host(
+    builder: Any, events: list[tuple[int, str, int, int]], least_s: float, most_s: float
+) -> None:
+    builder.levels.append((0, 1.0))
+    builder.command(10 * MS, 1 * MS)
+    for tick, kind, arg8, arg32 in events:
+        builder.events.append((tick * MS, EventType[kind], arg8, arg32 if arg32 == UNKNOWN else arg32 * MS))
+    row = rows(declare(builder.write(end=10 * S)))["TTR-5", ""]
+    assert row.verdict == "pass"
+    assert row.measured.value == pytest.approx((least_s + most_s) / 2)
+    assert row.measured.u == pytest.approx((most_s - least_s) / 2, rel=1e-3)
+
+
+_ABRUPT = [(100, "SHUTDOWN", 2, 0), (200, "SHUTDOWN_STATUS", 2, 10)]
+_CUT = [(300, "SHUTDOWN", 1, 0), (400, "TRACKER_RESET", 1, 0), (500, "SHUTDOWN_STATUS", 2, 10)]
+_WHOLE = [(600, "SHUTDOWN", 1, 0), (650, "SHUTDOWN_STATUS", 2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("events", "verdict", "why"),
+    [
+        (_ABRUPT, "not measured", "no normal shutdown"),
+        (_ABRUPT + _CUT, "not measured", "SHST = 2"),
+        (_ABRUPT + _CUT + _WHOLE, "conditional pass", "1 of 2"),
+        (_WHOLE, "pass", ""),
+    ],
+)
+def test_a_shutdown_that_was_not_read_as_complete_has_no_time(
+    builder: Any, events: list[tuple[int, str, int, int]], verdict: str, why: str
+) -> None:
+    """Abrupt ones and answers behind a reset do not count."""
+    builder.levels.append((0, 1.0))
+    builder.command(10 * MS, 1 * MS)
+    for tick, kind, arg8, arg32 in events:
+        builder.events.append((tick * MS, EventType[kind], arg8, arg32 * MS))
+    row = rows(declare(builder.write(end=1 * S)))["TTR-5", ""]
+    assert row.verdict == verdict and why in row.why, row
+
+
+@pytest.mark.parametrize(("declared_s", "verdict"), [(1.0, "pass"), (0.2, "fail"), (None, "not applicable")])
+def test_the_entry_latency_of_runtime_d3_is_judged(builder: Any, declared_s: float | None, verdict: str) -> None:
+    builder.levels.append((0, 1.0))
+    builder.command(10 * MS, 1 * MS)
+    builder.events += [(100 * MS, EventType.SHUTDOWN, 1, 0), (600 * MS, EventType.SHUTDOWN_STATUS, 2, 1 * MS)]
+    capture = builder.write(end=1 * S)
+    capture.meta.setdefault("drive", {})["rtd3_entry_s"] = declared_s
+    assert rows(declare(capture), "nvme")["RTD3E", ""].verdict == verdict
+
+
 def test_what_the_drive_declares(builder: Any) -> None:
     builder.levels += [(0, 4.5), (1000 * MS, 0.5)]
     for k in range(900):

@@ -1,7 +1,7 @@
 //! Registers behind BAR0, configuration writes, late attach.
 
 use super::header::Header;
-use super::store::{Asked, Queue};
+use super::store::{Asked, Queue, Register};
 use super::Tracker;
 use crate::registers::Attach;
 use crate::status::QUEUES;
@@ -82,15 +82,17 @@ impl Tracker {
 
     pub(super) fn host_read(&mut self, h: &Header) {
         self.messages.ask(h, false);
-        let (of_cc, index) = match self.behind_bar0(h) {
-            Some(0) if h.length >= 2 => (false, 1),
-            Some(4) => (false, 0),
-            Some(0x10) if h.length >= 2 => (true, 1),
-            Some(0x14) => (true, 0),
+        let (of, index) = match self.behind_bar0(h) {
+            Some(0) if h.length >= 2 => (Register::Cap, 1),
+            Some(4) => (Register::Cap, 0),
+            Some(0x10) if h.length >= 2 => (Register::Cc, 1),
+            Some(0x14) => (Register::Cc, 0),
+            Some(0x18) if h.length >= 2 => (Register::Csts, 1),
+            Some(0x1C) => (Register::Csts, 0),
             _ => return,
         };
-        if !of_cc || self.controller.asked.is_none_or(|asked| asked.of_cc) {
-            self.controller.asked = Some(Asked { tag: h.tag, requester: h.requester, of_cc, index });
+        if self.controller.asked.is_none_or(|asked| of <= asked.of) {
+            self.controller.asked = Some(Asked { tag: h.tag, requester: h.requester, of, index });
         }
     }
 
@@ -104,10 +106,25 @@ impl Tracker {
         }
         self.controller.asked = None;
         let word = h.word(asked.index);
-        if !asked.of_cc {
-            (self.dstrd, self.stride_known) = ((word & 0xF) as u8, true);
-        } else if self.controller.enabled && word & 1 == 0 {
-            self.unseen();
+        match asked.of {
+            Register::Cap => (self.dstrd, self.stride_known) = ((word & 0xF) as u8, true),
+            Register::Cc if self.controller.enabled && word & 1 == 0 => self.unseen(),
+            Register::Cc => {}
+            Register::Csts => self.shutdown_status(word),
+        }
+    }
+
+    /// The drive answers with CSTS.
+    fn shutdown_status(&mut self, csts: u32) {
+        if csts == u32::MAX {
+            return; // a drive that is gone reads as ones
+        }
+        let (tick, status) = (self.tick, csts >> 2 & 3);
+        let shutdown = &mut self.controller.shutdown;
+        let age =
+            shutdown.answered.replace(tick).and_then(|before| u32::try_from(tick - before).ok()).unwrap_or(u32::MAX);
+        if std::mem::replace(&mut shutdown.status, status) != status {
+            self.event(kind::SHUTDOWN_STATUS, status as u8, 0, age);
         }
     }
 
@@ -168,8 +185,12 @@ impl Tracker {
     fn cc_write(&mut self, cc: u32) {
         let enable = cc & 1 != 0;
         self.controller.cc = cc;
-        self.controller.asked.take_if(|asked| asked.of_cc); // the answer may be older than the write
+        self.controller.asked.take_if(|asked| asked.of == Register::Cc); // the answer may be older than the write
         if enable == self.controller.enabled {
+            let notified = cc >> 14 & 3;
+            if std::mem::replace(&mut self.controller.shutdown.notified, notified) != notified && notified != 0 {
+                self.event(kind::SHUTDOWN, notified as u8, 0, cc);
+            }
             return;
         }
         self.controller.enabled = enable;

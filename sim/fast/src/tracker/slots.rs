@@ -134,6 +134,7 @@ impl Tracker {
         (self.shadow, self.announced, self.identifies, self.dirty) = (false, false, 0, false);
         (self.crowded, self.ousted, self.untracked, self.messages.asserted) = (None, 0, false, false);
         self.namespaces = Default::default();
+        self.controller.shutdown = Default::default();
         (self.host_buffer, self.translated) = (Default::default(), false);
         if [cause::PERST, cause::LINK, cause::FLR, cause::D3HOT].contains(&cause) {
             // Configuration space is reset as well. Until the host writes BAR0 anew, its address of before PERST# alone is forgotten.

@@ -193,16 +193,34 @@ pub struct Controller {
     pub cc: u32,
     /// Its registers of the admin queues: AQA, and two each of ASQ and ACQ.
     pub admin_queues: [u32; 5],
-    /// A read of CAP or CC that the drive has yet to answer.
+    /// A read of CAP, CC or CSTS that the drive has yet to answer.
     pub asked: Option<Asked>,
+    pub shutdown: Shutdown,
 }
 
-/// A read of CAP or CC: `index` is the double word of the answer with CAP.DSTRD or CC.
+/// A register that is read; the one that matters most first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Register {
+    Cap,
+    Cc,
+    Csts,
+}
+
+/// What host and drive say of a shutdown. NVMe: CC, SHN; CSTS, SHST.
+#[derive(Debug, Default)]
+pub struct Shutdown {
+    pub notified: u32,
+    pub status: u32,
+    /// When the drive last answered with its status.
+    pub answered: Option<u64>,
+}
+
+/// A read of a register: `index` is the double word of the answer with CAP.DSTRD, CC or CSTS.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked {
     pub tag: u16,
     pub requester: u16,
-    pub of_cc: bool,
+    pub of: Register,
     pub index: usize,
 }
 

@@ -35,6 +35,8 @@ EVENTS = {
     22: 'LINK_TLP',
     23: 'LINK_FAULTS',
     24: 'BLOCK_FAULTS',
+    25: 'SHUTDOWN',
+    26: 'SHUTDOWN_STATUS',
 }
 
 ADMIN = {
