@@ -25,7 +25,7 @@ class Slots(FieldTable):
     free, any_free : the slot that :meth:`allocate` takes; whether there is one.
     guessed (field) : ``msix``, or its absence, is a guess: no access of the host has set up the message.
     last (field) : last double word of its data in the last page; without a known length: of the data that it surely has.
-    shared (field) : its pages may be those of another command in flight, so data of that one may count as its own.
+    shared (field) : another command in flight may have the same pages, and its data may count as this command's.
     ousted (field) : another command in flight took over one of its pages.
     ousted : commands in flight, none from before a loss of TLPs, with that field.
     count, bits : number of slots; bits of a slot's number.
@@ -164,11 +164,11 @@ class Slots(FieldTable):
             m.d.sync += self.ousted.eq(self.ousted + 1)
 
     def share(self, m: Module, slot: Value) -> None:
-        """In a state in which `slot` is read: its pages may be those of another command in flight."""
+        """In a state in which `slot` is read: another command in flight may have the same pages."""
         self.write(m, slot, last=self.r["last"], shared=1, ousted=self.r["ousted"])
 
     def forget_ousted(self, m: Module) -> None:
-        """In the present state: what was in flight is most likely over."""
+        """Take, in the present state, all commands in flight for ended."""
         m.d.sync += self.ousted.eq(0)
 
     def see_data(self, m: Module, slot: Value) -> None:

@@ -18,6 +18,7 @@ from wattbell.errors import CaptureError, RigError
 from wattbell.rig.reader import LineState
 
 from tests.host.wire import encoder as e
+from tests.patience import PATIENCE_S
 
 NOTHING = object()
 """In a script: nothing comes for a while."""
@@ -81,7 +82,7 @@ class Rig:
 
     def stop(self) -> None:
         self.read.clear()
-        assert not self._stuck or self.read.wait(10), "nobody reads its data"
+        assert not self._stuck or self.read.wait(PATIENCE_S), "nobody reads its data"
         self._do("stop")
 
     def read_into(self, buffer: memoryview) -> int:

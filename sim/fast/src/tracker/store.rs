@@ -61,7 +61,7 @@ pub struct Slot {
     pub discarded: u32,
     /// The last double word in its page of its data's last page; without a known length: of the data that it surely has.
     pub last: u16,
-    /// Its pages may be those of another command in flight, so data of that one may count as its own.
+    /// Another command in flight may have the same pages, and its data may count as this command's.
     pub shared: bool,
     /// Another command in flight took over one of its pages.
     pub ousted: bool,
@@ -206,7 +206,7 @@ pub enum Register {
     Csts,
 }
 
-/// What host and drive say of a shutdown. NVMe: CC, SHN; CSTS, SHST.
+/// A shutdown, as host and drive tell it. NVMe: CC, SHN; CSTS, SHST.
 #[derive(Debug, Default)]
 pub struct Shutdown {
     pub notified: u32,

@@ -84,6 +84,26 @@ fn a_sequence_is_read_ahead_and_scattered_reads_are_not() {
 }
 
 #[test]
+fn a_format_frees_the_room_of_a_page_that_waits_for_more() {
+    let (mut flash, mut meter) = flash("intel-660p-1tb", Condition::TestData, "");
+    let filled = |flash: &mut Flash, meter: &mut Meter| {
+        (0..).find(|&unit| {
+            flash.claim(1);
+            flash.write(0, unit, 1.0, meter).is_some()
+        })
+    };
+    let whole = filled(&mut flash, &mut meter).unwrap() + 1;
+    flash.programmed(whole);
+    assert_eq!(flash.buffered(), 0);
+    flash.claim(whole - 1);
+    assert!((0..whole - 1).all(|unit| flash.write(0, unit, 1.0, &mut meter).is_none()));
+    assert_eq!(flash.buffered(), whole - 1);
+    flash.clear();
+    assert_eq!(flash.buffered(), 0, "nothing is to be programmed any more");
+    assert_eq!(filled(&mut flash, &mut meter), Some(whole - 1), "the next page begins empty");
+}
+
+#[test]
 fn what_was_read_ahead_and_then_written_is_read_again() {
     let (mut flash, mut meter) = flash("intel-660p-1tb", Condition::TestData, "read_ahead_kib = 256");
     let end = read_in_turn(&mut flash, &mut meter, (0..4).map(|i| i * RUN));
