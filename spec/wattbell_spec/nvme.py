@@ -141,9 +141,11 @@ FEATURE_DWS = tuple((f.fid, f.set_dws, f.get_dws) for f in FEATURES if f.set_dws
 """Features with a fixed length of data: identifier, double words of Set Features, of Get Features. Of others the length is not known."""
 
 
+HEALTH = 0x02
+"""Log page SMART / Health Information."""
 LOG_PAGES = (
     (0x01, "errors", "Error Information"),
-    (0x02, "health", "SMART / Health Information"),
+    (HEALTH, "health", "SMART / Health Information"),
     (0x03, "firmware", "Firmware Slot Information"),
     (0x04, "changed_namespaces", "Changed Namespace List"),
     (0x05, "effects", "Commands Supported and Effects"),

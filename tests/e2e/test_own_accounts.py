@@ -58,14 +58,17 @@ own_meter = "start"
 [[step]]
 fio = "load.fio"
 [[step]]
+read_logs = ["health"]
+[[step]]
 idle_s = 3.4
 [[step]]
 own_meter = "stop"
 [[step]]
-read_logs = ["power_measurement", "latency_monitor"]
+read_logs = ["power_measurement", "latency_monitor", "health"]
 """
 POWER = ("mean", "largest", "count", "histogram", "time")
 LATENCY = ("counters", "latency", "stamp")
+HEALTH = ("SMART-ENERGY", "SMART-POWER")
 
 
 def verdicts(folder: Path, faults: str, reports: str) -> tuple[dict[str, str], int]:
@@ -77,6 +80,8 @@ def verdicts(folder: Path, faults: str, reports: str) -> tuple[dict[str, str], i
     common = ("--virtual", folder / "drive.toml", "--fidelity", "fast", "--interval", "1e-4", "--out", capture)
     finished(wattbell(folder, "run", folder / "plan.toml", *common))
     pages = ("--power-log", capture / "workload/log-25h.bin", "--latency-log", capture / "workload/log-c3h.bin")
+    for name in ("log-02h.bin", "log-02h-2.bin"):
+        pages += ("--health-log", capture / "workload" / name)
     process = wattbell(folder, "judge", capture, "--requirements", "nvme,ocp", *pages, "--json")
     out, err = process.communicate()
     assert process.returncode in (3, 4), err
@@ -84,7 +89,7 @@ def verdicts(folder: Path, faults: str, reports: str) -> tuple[dict[str, str], i
     rows = {row["id"]: row["verdict"] for row in found["drives"][0]["verdicts"]}
     power = {name: rows["POWER-MEASUREMENT" + ("" if name == "mean" else f"-{name}")] for name in POWER}
     latency = {name: rows["LATENCY-MONITOR" + ("" if name == "counters" else f"-{name}")] for name in LATENCY}
-    return power | latency, process.returncode
+    return power | latency | {name: rows[name] for name in HEALTH}, process.returncode
 
 
 def faulty(table: str, **values: object) -> str:
@@ -92,7 +97,7 @@ def faulty(table: str, **values: object) -> str:
 
 
 def test_an_honest_drive_passes(tmp_path: Path) -> None:
-    assert verdicts(tmp_path, "", "first")[0] == dict.fromkeys(POWER + LATENCY, "pass")
+    assert verdicts(tmp_path, "", "first")[0] == dict.fromkeys(POWER + LATENCY + HEALTH, "pass")
 
 
 def test_a_gain_beyond_its_claim_and_a_counter_off_by_one_fail(tmp_path: Path) -> None:
@@ -100,7 +105,7 @@ def test_a_gain_beyond_its_claim_and_a_counter_off_by_one_fail(tmp_path: Path) -
     faults = faulty("own_meter", gain=1.15, claimed_error_percent=5) + faulty("own_monitor", extra=1)
     found, code = verdicts(tmp_path, faults, "largest")
     assert (found["largest"], found["histogram"], found["counters"], found["latency"]) == ("fail", "fail", "fail", "pass")
-    assert found["mean"] in ("fail", "conditional fail") and code == 3
+    assert found["mean"] in ("fail", "conditional fail") and found["SMART-POWER"] == "fail" and code == 3
 
 
 def test_a_dropped_second_and_stamps_of_other_commands_are_found(tmp_path: Path) -> None:

@@ -40,6 +40,10 @@ def judge(
         Path | None,
         typer.Option("--latency-log", metavar="FILE", help="The drive's raw log page C3h (OCP), read during the capture."),
     ] = None,
+    health_log: Annotated[
+        list[Path] | None,
+        typer.Option("--health-log", metavar="FILE", help="The drive's raw log page 02h. Once for each reading, in order."),
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write an HTML page, too.")] = None,
     junit: Junit = None,
     codes: ExitCodes = None,
@@ -70,7 +74,7 @@ def judge(
     from ..requirements.subjects import DriveLogFiles, load_subjects
 
     how = HowToJudge.of(requirements, parameters, guard, junit, codes)
-    pages = DriveLogFiles(power=power_log, latency=latency_log)
+    pages = DriveLogFiles(power=power_log, latency=latency_log, health=health_log or ())
     subjects = load_subjects(references, lambda: open_store(store), lambda: output.bar("rebuilding from the journal"), pages)
     code = conclude(subjects, how, out, json)
     if code:

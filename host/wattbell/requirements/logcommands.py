@@ -24,12 +24,12 @@ class LogCommand(NamedTuple):
     cdw11: int
 
 
-def log_commands(context: Context, log_page: int | None, feature: int) -> list[LogCommand]:
-    """Return the commands that set the feature or read the log page, by their CQE. ``log_page``: None for a feature without one."""
+def log_commands(context: Context, log_page: int | None, feature: int | None) -> list[LogCommand]:
+    """Return the commands that set the feature or read the log page, by their CQE. None: no such page, or no such feature."""
     get_log, set_features = admin("get_log_page"), admin("set_features")
     number = pl.col("slba") & 0xFF  # CDW10
     reads = (pl.col("opcode") == get_log) & (number == log_page) if log_page is not None else pl.lit(False)
-    sets = (pl.col("opcode") == set_features) & (number == feature)
+    sets = (pl.col("opcode") == set_features) & (number == feature) if feature is not None else pl.lit(False)
     ours = (pl.col("qid") == 0) & (reads | sets) & (pl.col("status") == 0) & pl.col("cqe_tick").is_not_null()
     begin = pl.coalesce("fetch_tick", "doorbell_tick", "cqe_tick")
     found = context.capture.commands.filter(ours).select("opcode", begin, "cqe_tick", "blocks").sort("cqe_tick").collect()

@@ -83,6 +83,8 @@ MEASURANDS: dict[str, Measurand] = {
     "own-meter-count": Measurand("s", "Distance of the measuring time from the counted intervals and one second more."),
     "own-meter-histogram": Measurand("", "Intervals in a wrong bin, beyond the drive's claimed error and our uncertainty."),
     "own-meter-time": Measurand("s", "Time from the drive's stamp of the largest interval to such an interval of the rail."),
+    "own-energy": Measurand("Wh", "Distance of the difference of two SMART energy counters from the rail's energy between them."),
+    "own-second": Measurand("", "Difference of the SMART log's latest second from the nearest second of the rail, as a part of it."),
     "threshold-event-late": Measurand(
         "s", "The latest event of the power threshold, behind the middle of the times at which its second may have ended."
     ),
@@ -94,6 +96,8 @@ MEASURANDS: dict[str, Measurand] = {
 """All measurands by name."""
 OWN_METER, OWN_LATENCY = (tuple(name for name in MEASURANDS if name.startswith(prefix)) for prefix in ("own-meter-", "own-latency-"))
 """Measurands that compare the drive's own power meter with the rail, and its own latency monitor with the wire."""
+OWN_HEALTH = ("own-energy", "own-second")
+"""Measurands that compare the power and the energy in the SMART log with the rail."""
 EVENTS = ("threshold-event-late", "threshold-event-extra")
 """Measurands of events of the power threshold."""
 

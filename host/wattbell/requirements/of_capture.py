@@ -26,9 +26,11 @@ from ..origin import origin_of_capture
 from ..results.declared import PowerStateDescriptor, descriptors
 from ..text import si
 from .asleep import own_work
+from .healthlog import HealthLog
 from .latencylog import LatencyLog
-from .measurands import EVENTS, OWN_LATENCY, OWN_METER, Observation, Subject, wanted_states
+from .measurands import EVENTS, OWN_HEALTH, OWN_LATENCY, OWN_METER, Observation, Subject, wanted_states
 from .model import Requirement
+from .ownhealth import OwnHealth
 from .ownlatency import OwnLatency
 from .ownmeter import OwnMeter
 from .pairs import NO_IDENTIFY, PairTime, pair_observations
@@ -54,10 +56,12 @@ class DriveLogs:
 
     power : its power meter.
     latency : its latency monitor.
+    health : its SMART log, in the order of the readings.
     """
 
     power: PowerLog | None = None
     latency: LatencyLog | None = None
+    health: Sequence[HealthLog] = ()
 
 
 def subject(capture: Capture, logs: DriveLogs = DriveLogs()) -> Subject:
@@ -375,6 +379,13 @@ def _own_latency(seen: _Seen, wanted: Requirement) -> list[Observation]:
     return [Observation("", seen.own_latency.figure(wanted.measurand))]
 
 
+def _own_health(seen: _Seen, wanted: Requirement) -> list[Observation]:
+    if not seen.logs.health:
+        return [Observation("", absent("needs the drive's log page 02h: --health-log FILE", wanted.unit))]
+    found = OwnHealth(seen.context, seen.logs.health)
+    return [Observation("", found.figure(wanted.measurand), remark=found.remark if wanted.measurand == "own-second" else "")]
+
+
 _BY_MEASURAND: Mapping[str, Callable[[_Seen, Requirement], list[Observation]]] = {
     "largest-mean-power": _largest_mean_power,
     "asleep-power": _asleep_power,
@@ -396,4 +407,5 @@ _BY_MEASURAND: Mapping[str, Callable[[_Seen, Requirement], list[Observation]]] =
     **dict.fromkeys(EVENTS, lambda seen, one: seen.threshold_events.observations(one.measurand)),
     **dict.fromkeys(OWN_METER, _own_meter),
     **dict.fromkeys(OWN_LATENCY, _own_latency),
+    **dict.fromkeys(OWN_HEALTH, _own_health),
 }

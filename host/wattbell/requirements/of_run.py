@@ -10,7 +10,7 @@ from ..measure.rail import window_text
 from ..results import Run
 from ..results.bystate import measured_of, quantities
 from ..results.declared import power_states
-from .measurands import EVENTS, OWN_LATENCY, OWN_METER, Observation, Subject, wanted_states
+from .measurands import EVENTS, OWN_HEALTH, OWN_LATENCY, OWN_METER, Observation, Subject, wanted_states
 from .model import Requirement
 from .pairs import PairTime, pair_observations
 from .temperatures import TEMPERATURES, declared_temperature
@@ -115,7 +115,7 @@ _BY_MEASURAND: Mapping[str, Callable[[Run, Requirement], list[Observation]]] = {
     **dict.fromkeys(("lowest-voltage", "highest-voltage"), lambda _, one: [Observation("", absent(NO_VOLTAGE, one.unit))]),
     **dict.fromkeys(("asleep-power", "apst-early", "apst-late"), lambda _, one: [Observation("", absent(NO_IDLE_TIMES, one.unit))]),
     **dict.fromkeys(_NAMES, _of_states),
-    **dict.fromkeys((*EVENTS, *OWN_METER, *OWN_LATENCY), _no_commands),
+    **dict.fromkeys((*EVENTS, *OWN_METER, *OWN_LATENCY, *OWN_HEALTH), _no_commands),
     **dict.fromkeys(("admin-latency", "io-latency", "slow-io-per-hour"), _no_commands),
     **dict.fromkeys(("enable-to-identify", "enable-to-io", "shutdown-time"), _no_commands),
 }

@@ -113,7 +113,7 @@ def parse(page: bytes) -> PowerLog:
     bins = []
     for k in range(count):
         number, field = _DESCRIPTOR.unpack_from(page, HEADER.size + k * descriptor_bytes)
-        edge = _reading(field)
+        edge = reading(field)
         if edge is None or round(edge.watts * 1e4) != k * width_mw * 10:
             raise ValueError(f"bin {k} does not begin at {k * width_mw} mW")
         bins.append((edge.watts, number))
@@ -129,8 +129,8 @@ def parse(page: bytes) -> PowerLog:
         kind=attributes >> 12,
         intervals=intervals,
         stopped_ms=None if enabled else stop & _MS or None,
-        mean=_reading(mean),
-        largest=_reading(largest),
+        mean=reading(mean),
+        largest=reading(largest),
         largest_ms=(largest_at & _MS or None) if attributes >> 3 & 1 else None,
         claimed_error=percent * 1e-2 if percent <= _NO_ERROR else None,
         bins=bins,
@@ -138,6 +138,7 @@ def parse(page: bytes) -> PowerLog:
     )
 
 
-def _reading(field: int) -> Reading | None:
+def reading(field: int) -> Reading | None:
+    """Return a field with a power and its scale; None for a scale that reports no power."""
     step_w = SCALES_W.get(field >> 16 & 3)
     return None if step_w is None else Reading((field & 0xFFFF) * step_w, step_w)

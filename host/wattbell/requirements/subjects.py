@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from ..errors import UsageError
 from ..nearest import did_you_mean
 from ..results import Run, Store
 from ..results.load import resolve_all
-from . import latencylog, of_capture, of_conformance, of_run, powerlog
+from . import healthlog, latencylog, of_capture, of_conformance, of_run, powerlog
 from .expression import names_in
 from .measurands import Subject
 from .model import RequirementFile
@@ -28,19 +28,23 @@ class DriveLogFiles:
 
     power : raw log page 25h, ``--power-log``.
     latency : raw log page C3h, ``--latency-log``.
+    health : raw log pages 02h, ``--health-log``, in the order of the readings.
     """
 
     power: Path | None = None
     latency: Path | None = None
+    health: Sequence[Path] = ()
 
     def read(self, captures: int) -> of_capture.DriveLogs:
         """Return the pages. Raises UsageError for a file that is no such page, or that has not exactly one capture."""
-        for option, path in (("--power-log", self.power), ("--latency-log", self.latency)):
+        given = [("--power-log", self.power), ("--latency-log", self.latency), *(("--health-log", path) for path in self.health)]
+        for option, path in given:
             if path is not None and captures != 1:
                 raise UsageError(f"{option} {path} belongs to one capture, and {captures} are given.")
         return of_capture.DriveLogs(
             power=None if self.power is None else powerlog.read(self.power),
             latency=None if self.latency is None else latencylog.read(self.latency),
+            health=[healthlog.read(path) for path in self.health],
         )
 
 

@@ -12,7 +12,7 @@ from ..errors import UsageError
 from ..suites.listing import CONFORMANCE, DATA
 from ..suites.manifest import load_suite
 from ..suites.suite import Suite, Test
-from .measurands import EVENTS, OWN_LATENCY, OWN_METER
+from .measurands import EVENTS, OWN_HEALTH, OWN_LATENCY, OWN_METER
 from .model import Requirement, RequirementFile
 
 LOADS_BY_STATE, LOADS, DEPTH_1, IDLE, IDLE_BY_STATE, RESTARTS = "load-by-state", "load", "depth-1", "idle", "idle-power", "cold"
@@ -58,11 +58,12 @@ TESTS: Mapping[str, Callable[[Requirement], tuple[str, ...]]] = {
     "enable-to-identify": _always(RESTARTS),
     "enable-to-io": _always(RESTARTS),
     "shutdown-time": _always(RESTARTS),
-    **dict.fromkeys((*OWN_METER, *OWN_LATENCY, *EVENTS), lambda _: ()),
+    **dict.fromkeys((*OWN_METER, *OWN_LATENCY, *OWN_HEALTH, *EVENTS), lambda _: ()),
 }
 """Tests that give a measurand, by its name; none where no test can."""
 NO_TEST: Mapping[str, str] = {
     **dict.fromkeys(OWN_METER, "no suite starts the drive's own meter: `wattbell judge CAPTURE --power-log FILE` judges it"),
+    **dict.fromkeys(OWN_HEALTH, "no suite keeps the SMART log: `wattbell judge CAPTURE --health-log FILE --health-log FILE` judges it"),
     **dict.fromkeys(EVENTS, "no suite sets a power threshold: `wattbell judge CAPTURE` judges one that the host enabled (feature 24h)"),
     **dict.fromkeys(OWN_LATENCY, "no suite reads the drive's own latency monitor: `wattbell judge CAPTURE --latency-log FILE` judges it"),
 }

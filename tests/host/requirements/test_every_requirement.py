@@ -21,6 +21,8 @@ JUDGED = {
     "nvme/POWER-MEASUREMENT-time",
     # events of the power threshold; own work asleep
     *("nvme/POWER-THRESHOLD", "nvme/POWER-THRESHOLD-extra", "nvme/PERMISSIVE-OFF"),
+    # the SMART log
+    *("nvme/SMART-ENERGY", "nvme/SMART-POWER"),
     # shutdown
     *("nvme/RTD3E", "ocp/TTR-5"),
     # the slot
@@ -30,7 +32,7 @@ JUDGED = {
 OTHERS = {
     *("ocp/PCM-2", "ocp/PWR-4", "ocp/PWR-5", "ocp/TTR-20", "ocp/CTO-2", "ocp/TTHROTTLE-2", "ocp/TTHROTTLE-5"),
     *("ocp/TTHROTTLE-7", "ocp/LPWR-1", "nvme/HCTM", "nvme/POWER-LIMIT"),
-    *("nvme/SMART-ENERGY", "nvme/SMART-POWER", "nvme/METER-GENERATION", "nvme/VOLTAGE-MEASUREMENT", "nvme/POWER-LOSS"),
+    *("nvme/METER-GENERATION", "nvme/VOLTAGE-MEASUREMENT", "nvme/POWER-LOSS"),
     *("nvme/RTD3R", "form-factor/M2-PEAK-CURRENT"),
 }
 """Rows that may still be without a measurand. One that gets one may stay here."""

@@ -168,8 +168,10 @@ UNKNOWN = 0xFFFFFFFF
         ([(100, "SHUTDOWN", 1, 0), (700, "SHUTDOWN_STATUS", 2, 650)], 0.0, 0.6),
         ([(100, "SHUTDOWN", 1, 0), (700, "SHUTDOWN_STATUS", 2, UNKNOWN)], 0.0, 0.6),
         (
-            [(100, "SHUTDOWN", 1, 0), (200, "SHUTDOWN_STATUS", 2, 10), (300, "CC_EN", 0, 0), (400, "SHUTDOWN", 1, 0)]
-            + [(900, "SHUTDOWN_STATUS", 2, 10)],
+            [
+                *((100, "SHUTDOWN", 1, 0), (200, "SHUTDOWN_STATUS", 2, 10), (300, "CC_EN", 0, 0)),
+                *((400, "SHUTDOWN", 1, 0), (900, "SHUTDOWN_STATUS", 2, 10)),
+            ],
             0.49,
             0.5,
         ),

@@ -10,6 +10,7 @@ use serde::Deserialize;
 /// Bytes of the header of log page 25h, which holds the size of the page.
 const HEADER_BYTES: u32 = 64;
 const MONITOR_PAGE_BYTES: u32 = 512;
+const HEALTH_PAGE_BYTES: u32 = 512;
 const CONFIGURATION_BYTES: usize = 4096;
 /// Bytes that one command reads: a page of host memory.
 const PART_BYTES: u32 = 4096;
@@ -26,6 +27,8 @@ pub enum LogPage {
     PowerMeasurement,
     /// OCP's Latency Monitor.
     LatencyMonitor,
+    /// SMART / Health Information.
+    Health,
 }
 
 impl LogPage {
@@ -33,6 +36,7 @@ impl LogPage {
         match self {
             Self::PowerMeasurement => log_page::POWER_MEASUREMENT,
             Self::LatencyMonitor => log_page::LATENCY_MONITOR,
+            Self::Health => log_page::HEALTH,
         }
     }
 
@@ -74,6 +78,7 @@ impl OwnAccount {
                 .filter_map(|page| match page {
                     LogPage::PowerMeasurement => meter,
                     LogPage::LatencyMonitor => monitor,
+                    LogPage::Health => None, // every drive has it
                 })
                 .next(),
         }
@@ -177,8 +182,10 @@ impl<S: BusSink> Device<S> {
 
     /// Reads a log page as a whole.
     pub fn read_log(&mut self, page: LogPage) -> Result<Vec<u8>, DriverError> {
-        if page == LogPage::LatencyMonitor {
-            return self.read_log_bytes(page, MONITOR_PAGE_BYTES);
+        match page {
+            LogPage::LatencyMonitor => return self.read_log_bytes(page, MONITOR_PAGE_BYTES),
+            LogPage::Health => return self.read_log_bytes(page, HEALTH_PAGE_BYTES),
+            LogPage::PowerMeasurement => {}
         }
         let size = |bytes: &[u8]| number(&bytes[4..8]) as u32;
         let mut read = self.read_log_bytes(page, HEADER_BYTES)?;
