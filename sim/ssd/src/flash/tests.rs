@@ -215,6 +215,27 @@ fn idle_time_folds_the_cache_down_and_leaves_the_data() {
 }
 
 #[test]
+fn moved_data_is_read_once_a_page_and_the_array_draws_power_for_it() {
+    let fold = |read_us: u64| {
+        let change = format!("fold_to = 0.25\nread_spread = 0.0\nread_slc_us = {read_us}");
+        let (mut flash, mut meter) = flash("intel-660p-1tb", Condition::Full, &change);
+        let now = write(&mut flash, &mut meter, 0, 0, 2_000_000);
+        let begun = flash.die_free.iter().fold(now, |late, &at| late.max(at));
+        meter.advance(begun);
+        let (before, moved) = (meter.energy_j(), flash.holdings().moved);
+        let end = fold_idle(&mut flash, &mut meter, begun);
+        meter.advance(flash.die_free.iter().fold(end, |late, &at| late.max(at)));
+        (meter.energy_j() - before, flash.holdings().moved - moved, flash.page)
+    };
+    let ((short, moved, page), (long, as_many, _)) = (fold(32), fold(1032));
+    assert_eq!(moved, as_many);
+    assert!(moved > 1 << 16);
+    let by_hand = (moved / page) as f64 * 1e-3 * 0.075; // each sensing is 1 ms longer, at die_read_w
+    let found = long - short;
+    assert!((found / by_hand - 1.0).abs() < 0.05, "{found} J, by hand {by_hand} J");
+}
+
+#[test]
 fn reads_wait_for_the_map_where_it_is_not_in_dram() {
     let near = |i: u64| i * 257 % 512 * RUN;
     let far = |i: u64| i * 40_503 % 90_000 * 1024;
