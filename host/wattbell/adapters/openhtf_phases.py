@@ -77,6 +77,7 @@ def verdict_phase(
     guard: float | None = None,
     power_log: str | Path | None = None,
     latency_log: str | Path | None = None,
+    health_logs: Sequence[str | Path] = (),
 ) -> Any:
     """Return a phase that judges the plug's runs, with a measurement for each verdict.
 
@@ -86,13 +87,14 @@ def verdict_phase(
     requirements never fail a phase. All verdicts are in the attachment ``wattbell-verdicts.json``.
 
     power_log, latency_log : files of the drive's log pages 25h and C3h, read during the only capture.
+    health_logs : files of its log page 02h, one for each reading.
 
     Raises UsageError for a set or a file of requirements that there is not.
     """
     load_requirements(requirements)
 
     def judged(state: Any, rig: StationPlug) -> None:
-        sheet = judge(rig.runs, requirements, parameters, guard, None, power_log, latency_log)
+        sheet = judge(rig.runs, requirements, parameters, guard, None, power_log, latency_log, health_logs)
         test, declared = state.test_api, state.running_phase_state.measurements
         if sheet.warning:
             test.logger.warning(sheet.warning)

@@ -149,6 +149,7 @@ class RequirementCheck:
         only: str | None = None,
         power_log: str | Path | None = None,
         latency_log: str | Path | None = None,
+        health_logs: Sequence[str | Path] = (),
     ) -> VerdictSheet:
         """Judge, and return the verdicts if the test goes on.
 
@@ -156,8 +157,11 @@ class RequirementCheck:
         requirements : names of sets and files; None for the names in the mark or the option.
         only : the one requirement to judge, such as ``ocp/PCM-1``.
         power_log, latency_log : files of the drive's log pages 25h and C3h, read during the only capture.
+        health_logs : files of its log page 02h, one for each reading.
         """
-        sheet = self.verdicts(*what, requirements=requirements, only=only, power_log=power_log, latency_log=latency_log)
+        sheet = self.verdicts(
+            *what, requirements=requirements, only=only, power_log=power_log, latency_log=latency_log, health_logs=health_logs
+        )
         for row in sheet.rows:
             self._test.user_properties.append((f"{row.id} {row.scope}".strip(), row.verdict))
         caption = [sheet.warning] if sheet.warning else []
@@ -180,12 +184,13 @@ class RequirementCheck:
         only: str | None = None,
         power_log: str | Path | None = None,
         latency_log: str | Path | None = None,
+        health_logs: Sequence[str | Path] = (),
     ) -> VerdictSheet:
         """Judge, and return the verdicts whatever they are."""
         names = self._names if requirements is None else requirement_names(requirements)
         with _one_line():
             numbers = read_parameters(self._option("wattbell_set"), load_requirements(names))
-            return judged(what, names, numbers, None, only or self._only, power_log, latency_log)
+            return judged(what, names, numbers, None, only or self._only, power_log, latency_log, health_logs)
 
 
 class ConditionalPass(UserWarning):

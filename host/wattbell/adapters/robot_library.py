@@ -75,17 +75,20 @@ class RigKeywords:
         parameters: tuple[str, ...] | str = (),
         power_log: str | None = None,
         latency_log: str | None = None,
+        health_logs: tuple[str, ...] | str = (),
     ) -> VerdictSheet:
         """Judge runs and captures, write the verdicts into the log, and return them. No verdict fails the test here.
 
         ``requirements`` names sets and files, with commas. ``parameters`` has numbers of limits, such as ``slot_power_limit_w=11.5``.
-        ``power_log`` and ``latency_log`` are files of the drive's log pages 25h and C3h, read during the only capture.
+        ``power_log`` and ``latency_log`` are files of the drive's log pages 25h and C3h, read during the only capture. ``health_logs`` are
+        files of its log page 02h, one for each reading.
 
         | Judge | ${run} | requirements=lab.toml |
         """
         names = requirement_names(requirements)
+        pages = (health_logs,) if isinstance(health_logs, str) else tuple(health_logs)
         texts = (parameters,) if isinstance(parameters, str) else tuple(parameters)
-        self._sheet = judge(what, names, read_parameters(texts, load_all(names)), None, only, power_log, latency_log)
+        self._sheet = judge(what, names, read_parameters(texts, load_all(names)), None, only, power_log, latency_log, pages)
         if self._sheet.warning:
             logger.info(self._sheet.warning)
         for row in self._sheet.rows:

@@ -210,6 +210,7 @@ def judge(
     only: str | None = None,
     power_log: str | Path | None = None,
     latency_log: str | Path | None = None,
+    health_logs: Sequence[str | Path] = (),
 ) -> VerdictSheet:
     """Return the verdicts on runs and captures.
 
@@ -219,13 +220,15 @@ def judge(
     guard : width of the guard band in units of U; None for each requirement's own.
     only : the one requirement to judge, such as ``ocp/PCM-1``.
     power_log, latency_log : files of the drive's log pages 25h and C3h, read during the only capture.
+    health_logs : files of its log page 02h, one for each reading.
 
     Raises UsageError for a set, a requirement, a parameter or a log that there is not, and ResultsError for nothing to judge.
     """
     files = load_requirements(requirements, only)
     check_parameters(parameters or {}, files)
     references = [text for one in what for text in (one.references if isinstance(one, StationRun) else [str(one)])]
-    logs = DriveLogFiles(*(None if path is None else Path(path) for path in (power_log, latency_log)))
+    power, latency = (None if path is None else Path(path) for path in (power_log, latency_log))
+    logs = DriveLogFiles(power, latency, [Path(path) for path in health_logs])
     subjects = load_subjects(references, _store, lambda: nullcontext(lambda done, total: None), logs)
     return VerdictSheet(judge_all(subjects, files, parameters, guard))
 

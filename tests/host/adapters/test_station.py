@@ -60,6 +60,9 @@ def test_the_drives_own_page_is_judged_as_the_command_does(builder: Any, tmp_pat
         judge([path], ["nvme"], power_log=page)
     with pytest.raises(UsageError, match="not a latency monitor log page"):
         judge([path], ["nvme"], latency_log=page)
+    page.write_bytes(bytes(512))
+    row = judge([path], ["nvme"], health_logs=[page, page]).row("nvme/SMART-POWER")
+    assert row.verdict == "not measured" and "2 pages are given" in row.why
 
 
 # -- verdicts --------------------------------------------------------------------------------------------------------
