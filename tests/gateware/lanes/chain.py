@@ -22,7 +22,7 @@ TIMES = ("cqe_tick", *(name for name, _ in encoder.COMMAND[1:7]))
 
 @dataclass
 class Faults:
-    """Faults: `errors`, `heard` as in :class:`Sender`; `replays`, `spoilt`, `acks` per TLP; TLPs per retraining."""
+    """Faults: `errors`, `heard` as in :class:`Sender`; `replays`, `spoilt`, `acks` per TLP; TLPs per retraining; a hot reset."""
 
     errors: float = 0.0
     heard: float = 1.0
@@ -30,6 +30,8 @@ class Faults:
     spoilt: float = 0.0
     acks: float = 0.3
     retrain_every: int = 0
+    hot_reset: bool = False
+    """One behind the last TLP."""
     wired: bool = False
     """Any skew, polarity and order of the lanes."""
 
@@ -87,6 +89,8 @@ def send(tlps: Iterable[Timed], speed: str, lanes: int, *, seed: int, faults: Fa
     end = max(s.now_ps() for s in sent.senders)
     for each in sent.senders:
         each.wait_until(end)
+        if faults.hot_reset:
+            each.hot_reset()
         each.finish()
     return sent
 
@@ -129,6 +133,11 @@ def records(stream: bytes, *, whole: bool = True) -> list[dict[str, int]]:
             assert not whole or block.dropped == 0
             out += [vars(command) for command in encoder.unpacked(block.payload, block.first_tick)]
     return out
+
+
+def events(stream: bytes) -> list[blockparser.Event]:
+    """Return events in stream order."""
+    return [event for block in blockparser.blocks(stream) if block.kind == blockparser.EVENTS for event in blockparser.events(block)]
 
 
 def command_bytes(stream: bytes) -> bytes:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from amaranth import Array, ClockDomain, DomainRenamer, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from wattbell_gateware.boards.direction import link_state
 from wattbell_gateware.instrument import Instrument, Options
 from wattbell_gateware.layouts import tlp_beat
 from wattbell_gateware.link.events import LINK_EVENT
 from wattbell_gateware.link.receiver import COUNTERS, Receiver
-from wattbell_gateware.stream.linkside import LINK_SIDE
-from wattbell_spec.wire import LINK_COUNTERS
+from wattbell_gateware.stream.linkside import LINK_SIDE, SEEN_AS
+from wattbell_spec.wire import LINK_COUNTERS, LinkState
 
 LANES, SYMBOLS, TICKS = 4, 4, 4
 BEAT = tlp_beat(32 * LANES)
@@ -140,6 +141,7 @@ class InstrumentTop(wiring.Component):
         m = clocked(self.clk)
         instrument = DomainRenamer({"bus": "sync"})(Instrument(Options(width=32 * LANES, ticks_per_clock=TICKS, adc="word", lanes=True)))
         m.submodules.instrument = instrument
+        states = []
         for name in ("down", "up"):
             port = {key: getattr(self, name + key) for key in ("", "_valid", "_event", "_event_valid", "_side", "_event_ready")}
             into, link = getattr(instrument, name).tlps, getattr(instrument, name).link
@@ -153,10 +155,15 @@ class InstrumentTop(wiring.Component):
                 port["_event_ready"].eq(link.events.ready),
                 link.side.eq(side.side),
             ]
+            states.append(Signal(LinkState, name=f"{name}_state"))
+            with m.Switch(side.side.state):
+                for of, seen_as in SEEN_AS.items():
+                    with m.Case(of):
+                        m.d.sync += states[-1].eq(seen_as)
+        m.d.sync += instrument.link_state.eq(link_state(m, *states))  # as on a board
         m.d.comb += [
             self.now.eq(instrument.now),
             instrument.perst_n.eq(held(m, self.perst_n)),
-            instrument.link_state.eq(1),
             instrument.reg_addr.eq(held(m, self.reg_addr)),
             instrument.reg_wdata.eq(held(m, self.reg_wdata)),
             instrument.reg_we.eq(held(m, self.reg_we)),

@@ -117,6 +117,8 @@ class Sender:
         self.raws: list[bytes] = []
         self.stretches: list[Stretch] = []
         self.nullified = self.spoilt = self.naks = 0
+        self.reset_ps: int | None = None
+        """Begin of the first training sequence with the bit Hot Reset."""
         self._start(tick)
 
     # --- training -------------------------------------------------------------------------------------------------
@@ -182,6 +184,13 @@ class Sender:
             self.link.training(t.TS1, 5, link=1, numbered=True)
             self.link.training(t.TS2, 8, link=1, numbered=True)
             self.link.idle(20)
+
+    def hot_reset(self) -> None:
+        """Recover, and send TS1s with the bit Hot Reset at 2.5 or 5 GT/s; then nothing. PCIe: Link Training, Hot Reset."""
+        self.link.training(t.TS1, 6, link=1, numbered=True)
+        self.reset_ps = self.now_ps()
+        self.link.training(t.TS1, 12, link=1, numbered=True, control=1)
+        self.link.electrical_idle(40)
 
     # --- data link layer ------------------------------------------------------------------------------------------
 

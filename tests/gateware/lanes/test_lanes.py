@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from wattbell_spec.wire import EventType, ResetCause
 
 from tests.gateware.lanes import bus_trace, chain, commands, lane_player, load, long_run
 
@@ -31,6 +32,19 @@ def test_linux_traffic_gives_the_same_records_as_without_lanes(player, linux, tm
     found = chain.records(played.lanes.stream)
     assert len(found) > 20 and not any(r["flags"] & commands.UNSURE for r in found)
     assert chain.command_bytes(played.lanes.stream) == chain.command_bytes(played.alone.stream)
+
+
+def test_a_hot_reset_reaches_the_tracker(player, linux, tmp_path):
+    """Commands in flight end as aborted, at the tick of the reset."""
+    trace = bus_trace.tlps(linux, limit=655)
+    played = chain.play(player, chain.send(trace, "5", 2, seed=4, faults=chain.Faults(hot_reset=True)), tmp_path)
+    told = [e for e in chain.events(played.lanes.stream) if (e.type, e.arg8) == (EventType.TRACKER_RESET, ResetCause.LINK)]
+    begun_ps = [sender.reset_ps for sender in played.sent.senders]
+    assert [0 <= event.tick - min(begun_ps) / 1000 < 2000 for event in told] == [True], (told, begun_ps)
+    ended = [r for r in chain.records(played.lanes.stream) if r["flags"] & commands.ABORTED]
+    alone = [r for r in chain.records(played.alone.stream) if r["flags"] & commands.ABORTED]
+    assert len(ended) > 0 and not alone
+    assert {r["cqe_tick"] for r in ended} == {told[0].tick}
 
 
 @pytest.mark.parametrize(("speed", "lanes", "heard"), [("8", 4, 1.0), ("5", 2, 0.7)])

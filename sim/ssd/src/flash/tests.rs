@@ -104,6 +104,25 @@ fn a_format_frees_the_room_of_a_page_that_waits_for_more() {
 }
 
 #[test]
+fn a_trim_frees_its_own_units_alone() {
+    let (mut flash, mut meter) = flash("intel-660p-1tb", Condition::TestData, "");
+    write(&mut flash, &mut meter, 0, 0, 4 * RUN);
+    let held = |flash: &Flash| flash.holdings().in_slc + flash.holdings().in_dense;
+    let before = held(&flash);
+    let units = flash.units;
+    for (first, count, freed) in [(0, 10, 10), (0, 10, 0), (20, 5, 5), (20, 5, 0), (units - 3, units, 0)] {
+        let was = held(&flash);
+        flash.deallocate(first, count);
+        assert_eq!(was - held(&flash), freed, "{count} units from {first}");
+    }
+    assert_eq!(held(&flash), before - 15);
+    flash.deallocate(1, units);
+    assert!(held(&flash) <= 1, "all but the first");
+    flash.deallocate(0, units);
+    assert_eq!(held(&flash), 0);
+}
+
+#[test]
 fn what_was_read_ahead_and_then_written_is_read_again() {
     let (mut flash, mut meter) = flash("intel-660p-1tb", Condition::TestData, "read_ahead_kib = 256");
     let end = read_in_turn(&mut flash, &mut meter, (0..4).map(|i| i * RUN));

@@ -165,3 +165,55 @@ impl Power {
         self.heat.set_ambient_c(ambient_c);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::MS;
+
+    fn power() -> Power {
+        let mut power = Power::new(&Profile::load("intel-660p-1tb").unwrap(), 1);
+        power.states.busy(0, true, &mut power.meter);
+        power.states.idle(MS, &mut power.meter);
+        power
+    }
+
+    /// Energy until 20 ms, with what `act` does.
+    fn energy_j(act: impl FnOnce(&mut Power)) -> f64 {
+        let mut power = power();
+        act(&mut power);
+        power.meter.advance(20 * MS);
+        power.meter.energy_j()
+    }
+
+    #[test]
+    fn work_of_its_own_draws_the_cores_power_and_keeps_the_drive_awake() {
+        let profile = Profile::load("intel-660p-1tb").unwrap();
+        let rest = energy_j(|_| {});
+        let work = energy_j(|power| power.work(2 * MS, 5 * MS));
+        assert!((work - rest - *profile.power.core_active_w * 3e-3).abs() < 1e-9, "{}", work - rest);
+        let mut power = power();
+        assert_eq!(power.states.idle_since(), Some(MS));
+        power.work(2 * MS, 5 * MS);
+        assert_eq!(power.states.idle_since(), Some(5 * MS), "the idle time begins behind its work");
+    }
+
+    #[test]
+    fn an_erase_draws_the_power_of_all_dies() {
+        let profile = Profile::load("intel-660p-1tb").unwrap();
+        let dies = (*profile.flash.channels * *profile.flash.dies_per_channel) as f64;
+        let more = energy_j(|power| power.erase(2 * MS, 4 * MS)) - energy_j(|_| {});
+        assert!((more - dies * *profile.power.die_program_slc_w * 4e-3).abs() < 1e-9, "{more}");
+    }
+
+    #[test]
+    fn each_state_of_the_link_draws_its_power() {
+        let profile = Profile::load("intel-660p-1tb").unwrap();
+        let at = |state: LinkState| energy_j(|power| power.link(2 * MS, state));
+        let p = &profile.power;
+        for (state, watt) in [(LinkState::L1, *p.link_l1_w), (LinkState::L1_2, *p.link_l1_2_w)] {
+            let less = (*p.link_l0_w - watt) * 18e-3;
+            assert!((at(LinkState::L0) - at(state) - less).abs() < 1e-9, "{state:?}");
+        }
+    }
+}
