@@ -2,6 +2,23 @@
 
 from .command import Command, Doubt
 from .monitor import Monitor, TlpSink, TlpSource
+from .observer import LinkObserver
+from .rules import Checker, Rule, Violation
 from .tlp import Direction, MalformedTlpError, Tlp, TlpKind, decode_tlp
 
-__all__ = ["Command", "Direction", "Doubt", "MalformedTlpError", "Monitor", "Tlp", "TlpKind", "TlpSink", "TlpSource", "decode_tlp"]
+__all__ = [
+    "Checker",
+    "Command",
+    "Direction",
+    "Doubt",
+    "LinkObserver",
+    "MalformedTlpError",
+    "Monitor",
+    "Rule",
+    "Tlp",
+    "TlpKind",
+    "TlpSink",
+    "TlpSource",
+    "Violation",
+    "decode_tlp",
+]
