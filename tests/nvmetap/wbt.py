@@ -24,7 +24,7 @@ def shared_traces() -> dict[str, tuple[bytes, list[dict[str, Any]]]]:
     if not TRACES.is_file():
         pytest.skip(f"{TRACES} is not there: this is no work place of the project")
     contents: dict[str, bytes] = {}
-    with tarfile.open(fileobj=lzma.open(TRACES)) as archive:  # noqa: SIM115
+    with tarfile.open(fileobj=lzma.open(TRACES)) as archive:
         for member in archive:
             file = archive.extractfile(member) if member.isfile() else None
             if file is not None:

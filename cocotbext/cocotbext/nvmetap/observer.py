@@ -30,6 +30,7 @@ _DATA, _LIST, _EITHER, _SGL, _SQ, _CQ, _HMB_LIST, _SHADOW, _META, _KEPT = range(
 whose content is kept."""
 _MOVING = frozenset({_DATA, _EITHER, _META, _KEPT})
 
+_DWORD = struct.Struct("<L").unpack_from
 _UP32 = struct.Struct(">HBBL").unpack_from
 _UP64 = struct.Struct(">HBBQ").unpack_from
 _COMPLETION = struct.Struct(">HHB").unpack_from
@@ -129,6 +130,12 @@ class _Span:
         self.hit = False
 
 
+class _Crowd(list[_Span]):
+    """Ranges of several owners in one page."""
+
+    kind = -1
+
+
 class _Sq:
     """A submission queue."""
 
@@ -204,7 +211,7 @@ class _Namespace:
 class _Read:
     """A memory read of the drive that waits for completions."""
 
-    __slots__ = ("at", "end", "fast", "remaining", "start", "targets", "time")
+    __slots__ = ("at", "end", "fast", "queue", "remaining", "start", "targets", "time")
 
     def __init__(self, time: int, start: int, end: int, at: int) -> None:
         self.time = time
@@ -213,6 +220,7 @@ class _Read:
         self.remaining = end - start
         self.at = at
         self.fast: _Pending | None = None
+        self.queue: _Sq | None = None
         self.targets: list[_Span] = []
 
 
@@ -255,8 +263,8 @@ class _Function:
 class LinkObserver:
     """Finds NVMe commands in TLPs.
 
-    ``observer.feed(time_ps, Direction.DOWN, data)`` for each TLP, in the order of time; finished commands come from :meth:`commands` or go to
-    ``on_command``. :meth:`close` gives the commands that are still open.
+    Call ``observer.feed(time_ps, Direction.DOWN, data)`` for each TLP, in the order of time. Finished commands come from
+    :meth:`commands`, or go to ``on_command``. :meth:`close` gives the commands that are still open.
     """
 
     def __init__(
@@ -284,6 +292,7 @@ class LinkObserver:
         self._up_tags: dict[int, _Read] = {}
         self._down_tags: dict[int, tuple[_Function, int, int, int]] = {}
         self._timeout_ps = timeout_ps
+        self._shapes: dict[bytes, tuple[int, int, int]] = {}
         self._now = 0
         for ident, address in (bar0 or {}).items():
             function = self._function(ident)
@@ -301,21 +310,28 @@ class LinkObserver:
         """Take one TLP: bytes as on the wire, with or without prefixes and digest."""
         self.tlps += 1
         self._now = time_ps
-        first = data[0]
-        if direction == 2:
-            if (first == 0x40 or first == 0x60) and not data[2] & 0x4C:
-                if first == 0x40:
+        code, total, size = self._shapes.get(data[:4]) or self._shape(data)
+        if total == len(data):
+            if code <= 2:
+                if code == 1:
                     requester, _tag, enables, address = _UP32(data, 4)
                 else:
                     requester, _tag, enables, address = _UP64(data, 4)
-                function = self._functions.get(requester)
-                if function is not None:
-                    span = function.up_writes.get(address >> 12)
-                    if span.__class__ is _Span:
-                        size = len(data) - 12 if first == 0x40 else len(data) - 16
-                        if size & 3 == 0 and size >> 2 & 0x3FF == (data[2] & 3) << 8 | data[3]:
+                if direction == 2:
+                    function = self._functions.get(requester)
+                    if function is not None and function.enabled:
+                        span = function.up_writes.get(address >> 12)
+                        if span is None:
+                            if (
+                                size == 4
+                                and enables == 15
+                                and not (function.hmb and self._in_hmb(function, address))
+                                and self._message(function, time_ps, (address, _DWORD(data, total - 4)[0]))
+                            ):
+                                return
+                        elif enables == 0xFF and size > 4:
                             if span.kind == 0:
-                                if enables == 0xFF and span.lo <= address and address + size <= span.hi:
+                                if span.lo <= address and address + size <= span.hi:
                                     cmd = span.cmd
                                     if cmd.first is None:
                                         cmd.first = time_ps
@@ -323,27 +339,38 @@ class LinkObserver:
                                     cmd.moved += size
                                     span.hit = True
                                     return
-                            elif span.kind == _CQ and enables == 0xFF and size == 16 and not address & 15:
-                                self._cqe(function, span.queue, time_ps, address, data[-16:])
+                            elif span.kind == _CQ and size == 16 and not address & 15:
+                                self._cqe(function, span.queue, time_ps, address, data[total - 16 :])
                                 return
-        elif first == 0x4A and not data[2] & 0xC0:
-            status_count, requester, tag_low = _COMPLETION(data, 6)
-            key = requester << 10 | tag_low | (data[1] & 8) << 5 | (data[1] & 0x80) << 2
-            read = self._up_tags.get(key)
-            if read is not None and read.fast is not None and status_count < 0x2000:
-                size = len(data) - 12
-                if size >> 2 == (data[2] & 3) << 8 | data[3]:
+                elif size == 4 and enables == 15:
+                    place = self._at_bar(address)
+                    if place is not None and place[1] >= 0x1000:
+                        self._doorbell_or_table(place[0], place[1], _DWORD(data, total - 4)[0], 15, time_ps)
+                        return
+            elif code == 3 and direction == 1:
+                status_count, requester, tag_low = _COMPLETION(data, 6)
+                key = requester << 10 | tag_low | (data[1] & 8) << 5 | (data[1] & 0x80) << 2
+                read = self._up_tags.get(key)
+                if read is not None and status_count < 0x2000:
                     cmd = read.fast
-                    if cmd.first is None:
-                        cmd.first = time_ps
-                    cmd.last = time_ps
-                    if size >= read.remaining:
-                        cmd.moved += read.remaining
-                        del self._up_tags[key]
-                    else:
-                        cmd.moved += size
+                    if cmd is not None:
+                        if cmd.first is None:
+                            cmd.first = time_ps
+                        cmd.last = time_ps
+                        if size >= read.remaining:
+                            cmd.moved += read.remaining
+                            del self._up_tags[key]
+                        else:
+                            cmd.moved += size
+                            read.remaining -= size
+                        return
+                    if read.queue is not None and size <= read.remaining:
+                        function = self._functions[requester]
+                        self._sqe_piece(function, read.queue, read.time, read.end - read.remaining, data[12:])
                         read.remaining -= size
-                    return
+                        if not read.remaining:
+                            del self._up_tags[key]
+                        return
         try:
             tlp = decode_tlp(time_ps, direction, data)
         except MalformedTlpError as error:
@@ -377,6 +404,22 @@ class LinkObserver:
                 self._intx(tlp)
         else:
             self.unmatched[kind.value] += 1
+
+    def _shape(self, data: bytes) -> tuple[int, int, int]:
+        """Return what the first double word of a header says: code, bytes of the TLP, bytes of payload.
+
+        Code 1 is a plain memory write with 3 double words of header, 2 with 4, 3 a completion with data; plain is neither poisoned nor
+        translated nor with prefix or digest. Everything else has code 4.
+        """
+        shape = 4, 0, 0
+        if len(data) >= 4:
+            size = 4 * (((data[2] & 3) << 8 | data[3]) or 1024)
+            if data[0] in (0x40, 0x60) and not data[2] & 0xCC:
+                shape = (1, 12 + size, size) if data[0] == 0x40 else (2, 16 + size, size)
+            elif data[0] == 0x4A and not data[2] & 0xC0:
+                shape = 3, 12 + size, size
+        self._shapes[data[:4]] = shape
+        return shape
 
     def perst(self, time_ps: int, *, asserted: bool) -> None:
         """Tell a change of PERST#: ``asserted`` is the low level."""
@@ -511,10 +554,10 @@ class LinkObserver:
         held = pages.get(page)
         if held is None:
             pages[page] = span
-        elif held.__class__ is list:
+        elif held.__class__ is _Crowd:
             held.append(span)
         else:
-            pages[page] = [held, span]
+            pages[page] = _Crowd((held, span))
 
     def _add(
         self, function: _Function, cmd: _Pending, lo: int, size: int, kind: int, firm: bool, offset: int, reads: bool, writes: bool
@@ -535,7 +578,7 @@ class LinkObserver:
                     else:
                         self._claim(pages, page, span)
                         if kind in _MOVING:
-                            self._check_overlap(held if held.__class__ is list else [held], span)
+                            self._check_overlap(held if held.__class__ is _Crowd else [held], span)
                     cmd.spans.append((pages, page, span))
             offset += hi - lo
             lo = hi
@@ -561,7 +604,7 @@ class LinkObserver:
             held = pages.get(page)
             if held is span:
                 del pages[page]
-            elif held.__class__ is list:
+            elif held.__class__ is _Crowd:
                 held.remove(span)
                 if len(held) == 1:
                     pages[page] = held[0]
@@ -573,7 +616,7 @@ class LinkObserver:
         held = pages.get(lo >> 12)
         if held is None:
             return []
-        spans = [s for s in (held if held.__class__ is list else (held,)) if s.lo < hi and lo < s.hi]
+        spans = [s for s in (held if held.__class__ is _Crowd else (held,)) if s.lo < hi and lo < s.hi]
         if len(spans) > 1 and any(s.firm for s in spans):
             firm = [s for s in spans if s.firm]
             spans = firm + [s for s in spans if not s.firm and not any(f.lo < s.hi and s.lo < f.hi for f in firm)]
@@ -815,7 +858,8 @@ class LinkObserver:
                     self._decode(function, sq, cmd, time, bytes(whole))
                     return function.in_flight.pop(sq.qid << 16 | cid, None)
         for slot, (whole, mask, time) in sq.written.items():
-            if mask == (1 << 64) - 1 and slot not in sq.ring and whole[2] | whole[3] << 8 == cid:
+            held = sq.ring.get(slot)
+            if mask == (1 << 64) - 1 and (held is None or held.cqe is not None) and whole[2] | whole[3] << 8 == cid:
                 cmd = _Pending(sq, slot, None)
                 cmd.doubt(Doubt.SHADOW_DOORBELL if sq.shadow else Doubt.NO_DOORBELL)
                 if not sq.shadow:
@@ -870,7 +914,7 @@ class LinkObserver:
     def _buffers_known(function: _Function) -> bool:
         """Whether the ends of all buffers in flight are certain, so that a rule may say that an access is outside."""
         return not function.uncertain_memory and not any(
-            cmd.learnt or cmd.lists_open or (cmd.expected is None and cmd.spans) for cmd in function.in_flight.values()
+            cmd.learnt or (cmd.expected is None and cmd.spans) for cmd in function.in_flight.values()
         )
 
     @staticmethod
@@ -928,6 +972,8 @@ class LinkObserver:
             only.hit = True
         else:
             read.targets = spans
+            if len(spans) == 1 and only.kind == _SQ and only.lo <= lo and hi <= only.hi and not lo & 3:
+                read.queue = only.queue
 
     def _down_completion(self, tlp: Tlp) -> None:
         key = tlp.requester << 10 | tlp.tag
@@ -1399,11 +1445,11 @@ class LinkObserver:
             held = pages.get(page)
             if held is None:
                 continue
-            left = [s for s in (held if held.__class__ is list else [held]) if s.queue is not queue]
+            left = [s for s in (held if held.__class__ is _Crowd else [held]) if s.queue is not queue]
             if not left:
                 del pages[page]
             else:
-                pages[page] = left[0] if len(left) == 1 else left
+                pages[page] = left[0] if len(left) == 1 else _Crowd(left)
 
     def _drop_sq(self, function: _Function, sq: _Sq) -> None:
         function.sqs.pop(sq.qid, None)
@@ -1414,6 +1460,7 @@ class LinkObserver:
         for cmd in sq.ring.values():
             if cmd.cqe is None:
                 self._finish(cmd)
+        sq.ring = {}
         self._disclaim_queue(function.up_reads, sq.base, sq.stride * sq.size, sq)
         for page in [page for page, owner in function.controller_memory.items() if owner is sq]:
             del function.controller_memory[page]
@@ -1432,6 +1479,8 @@ class LinkObserver:
     def _reset(self, function: _Function, time_ps: int, forget: bool = False) -> None:
         """End every queue; ``forget`` also what a controller reset by CC.EN keeps."""
         self._flush(function)
+        for sq in function.sqs.values():
+            sq.ring = {}
         function.sqs.clear()
         function.cqs.clear()
         function.in_flight.clear()
@@ -1501,7 +1550,7 @@ class LinkObserver:
             here = offset + 4 * index
             value = struct.unpack_from("<L", payload, 4 * index)[0]
             if here >= 0x1000:
-                self._doorbell_or_table(function, here, value, enables, tlp)
+                self._doorbell_or_table(function, here, value, enables, tlp.time_ps)
             elif here < 0x60:
                 self._controller_register(function, here, payload[4 * index : 4 * index + 4], enables, tlp.time_ps)
 
@@ -1514,6 +1563,8 @@ class LinkObserver:
         if 0x24 <= offset < 0x38:
             if was_enabled and function.enabled:
                 function.admin_rewritten = True
+                if self._capability(function, 0x10) is not None:  # else a function-level reset may have been missed
+                    self._breach(Rule.ADMIN_WHILE_ENABLED, time_ps, function, f"register {offset:02x}h")
         elif offset == 0x14:
             now = registers[0x14] & 1
             cc = struct.unpack_from("<L", registers, 0x14)[0]
@@ -1533,7 +1584,7 @@ class LinkObserver:
         elif offset == 0x20 and registers[0x20:0x24] == b"eMVN":
             self._reset(function, time_ps)
 
-    def _doorbell_or_table(self, function: _Function, offset: int, value: int, enables: int, tlp: Tlp) -> None:
+    def _doorbell_or_table(self, function: _Function, offset: int, value: int, enables: int, time_ps: int) -> None:
         table = self._msix_location(function)
         if table is not None and table[0] <= offset < table[1]:
             index, part = divmod(offset - table[0], 16)
@@ -1552,22 +1603,22 @@ class LinkObserver:
             self.unmatched["doorbell with one byte enabled"] += 1
             return
         if enables == 15 and value >> 16:
-            self._breach(Rule.DOORBELL_RESERVED, tlp.time_ps, function, f"{value:08x}h at {offset:x}h")
+            self._breach(Rule.DOORBELL_RESERVED, time_ps, function, f"{value:08x}h at {offset:x}h")
         value &= 0xFFFF
         qid, is_cq = divmod(index, 2)
         if is_cq:
             cq = function.cqs.get(qid)
             if cq is not None:
-                self._head_doorbell(function, cq, value, tlp.time_ps)
+                self._head_doorbell(function, cq, value, time_ps)
                 return
         else:
             sq = function.sqs.get(qid)
             if sq is not None:
-                self._tail_doorbell(function, sq, value, tlp.time_ps)
+                self._tail_doorbell(function, sq, value, time_ps)
                 return
         self.unmatched["doorbell of no queue"] += 1
         if function.enabled and not function.uncertain_memory:
-            self._breach(Rule.DOORBELL_NO_QUEUE, tlp.time_ps, function, f"{'CQ' if is_cq else 'SQ'} {qid}")
+            self._breach(Rule.DOORBELL_NO_QUEUE, time_ps, function, f"{'CQ' if is_cq else 'SQ'} {qid}")
 
     def _tail_doorbell(self, function: _Function, sq: _Sq, value: int, time_ps: int) -> None:
         if value >= sq.size:

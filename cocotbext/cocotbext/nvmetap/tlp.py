@@ -35,7 +35,7 @@ class MalformedTlpError(ValueError):
     """Bytes that are no TLP: too short for the header, or with another length than the header says."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Tlp:
     """One TLP. Fields that its kind does not have are zero, or empty."""
 
