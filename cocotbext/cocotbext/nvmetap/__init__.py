@@ -1,5 +1,6 @@
 """Passive NVMe monitor, protocol checkers, coverage and models for cocotb."""
 
+from .adapters import CallSource, PcieLinkSource
 from .command import Command, Doubt
 from .monitor import Monitor, TlpSink, TlpSource
 from .observer import LinkObserver
@@ -7,6 +8,7 @@ from .rules import Checker, Rule, Violation
 from .tlp import Direction, MalformedTlpError, Tlp, TlpKind, decode_tlp
 
 __all__ = [
+    "CallSource",
     "Checker",
     "Command",
     "Direction",
@@ -14,6 +16,7 @@ __all__ = [
     "LinkObserver",
     "MalformedTlpError",
     "Monitor",
+    "PcieLinkSource",
     "Rule",
     "Tlp",
     "TlpKind",

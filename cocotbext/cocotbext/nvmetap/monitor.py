@@ -1,11 +1,15 @@
-"""The cocotb side of the monitor: commands, as a coroutine waits for them."""
+"""The cocotb side of the monitor: finished commands, as a coroutine waits for them."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from typing import Protocol
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any, Protocol
+
+from cocotb.queue import Queue
 
 from .command import Command
+from .observer import LinkObserver
+from .rules import Checker, Rule
 from .tlp import Direction
 
 TlpSink = Callable[[int, Direction, bytes], None]
@@ -20,16 +24,42 @@ class TlpSource(Protocol):
 
 
 class Monitor:
-    """Passive NVMe monitor: ``command = await monitor.command()``."""
+    """Passive NVMe monitor: ``command = await monitor.command()``.
 
-    def __init__(self, source: TlpSource) -> None:
-        """Subscribe to ``source``."""
-        raise NotImplementedError
+    :attr:`observer` is the core, with ``unmatched``; :attr:`checker` collects breaches of the protocol.
+    """
+
+    def __init__(self, source: TlpSource, *, disabled: Iterable[Rule] = (), **options: Any) -> None:
+        """Subscribe to ``source``.
+
+        Parameters:
+            disabled: Rules that the checker leaves out.
+            options: Keyword arguments of :class:`LinkObserver`: ``bar0``, ``timeout_ps``.
+        """
+        self._commands: Queue[Command] = Queue()
+        self.observer = LinkObserver(self._commands.put_nowait, **options)
+        self.checker = Checker(self.observer, disabled=disabled)
+        source.subscribe(self.observer.feed)
 
     async def command(self) -> Command:
-        """Wait for the next finished command."""
-        raise NotImplementedError
+        """Wait for the next finished command: one whose CQ head doorbell was seen, or that a reset ended."""
+        return await self._commands.get()
+
+    def finished(self) -> list[Command]:
+        """Return the finished commands that nobody has waited for, without waiting."""
+        commands = []
+        while not self._commands.empty():
+            commands.append(self._commands.get_nowait())
+        return commands
+
+    def close(self) -> None:
+        """End the observation: open commands finish with what is known of them."""
+        self.observer.close()
 
     def __aiter__(self) -> AsyncIterator[Command]:
         """Yield finished commands for ever."""
-        raise NotImplementedError
+        return self
+
+    async def __anext__(self) -> Command:
+        """Wait for the next finished command."""
+        return await self.command()
