@@ -78,8 +78,15 @@ class Queue:
 class Traffic:
     """Plays a boot and then commands. ``packets`` has the TLPs in the order of time, ``truth`` the commands in the order of CQEs."""
 
-    def __init__(self, seed: int, queues: int = 3, size: int = 24) -> None:
-        """Boot, identify three namespaces and create the I/O queues."""
+    def __init__(self, seed: int, queues: int = 3, size: int = 24, *, messages: str = "msix", identify: bool = True) -> None:
+        """Boot, identify three namespaces and create the I/O queues.
+
+        messages: "msix" with its table in BAR0, "msi" with the capability, "elsewhere" without any sign of the vectors on the link
+        """
+        self.messages = messages
+        self.io_queues, self.io_size = queues, size
+        self.formats = {1: (512, 0), 2: (4096, 0), 3: (512, 8)}
+        self.left_open: list[Truth] = []
         self.random = random.Random(seed)
         self.packets: list[Packet] = []
         self.truth: list[Truth] = []
@@ -88,13 +95,42 @@ class Traffic:
         self.place = 0x1_0000_0000
         self.queues = [Queue(0, 0x8000_0000, 0x8001_0000, 32)]
         self._boot()
-        for nsid in (1, 2, 3):
-            self._identify(nsid)
-        for qid in range(1, queues + 1):
+        if identify:
+            for nsid in (1, 2, 3):
+                self._identify(nsid)
+        self._make_queues()
+
+    def _make_queues(self) -> None:
+        size = self.io_size
+        for qid in range(1, self.io_queues + 1):
             queue = Queue(qid, 0x8100_0000 + qid * 0x10_0000, 0x8200_0000 + qid * 0x10_0000, size)
             self.admin(5, prp1=queue.cq, cdw10=(size - 1) << 16 | qid, cdw11=qid << 16 | 3)
             self.admin(1, prp1=queue.sq, cdw10=(size - 1) << 16 | qid, cdw11=qid << 16 | 1)
             self.queues.append(queue)
+
+    def restart(self, way: str) -> None:
+        """Reset the controller and begin anew.
+
+        way: "cc" clears CC.EN, "flr" is a function-level reset, "d3" goes through D3hot, "nssr" resets the subsystem
+        """
+        if way == "cc":
+            self.memory(True, BAR + 0x14, struct.pack("<L", 0x0046_0000), "cc")
+        elif way == "flr":
+            self.config_write(0x78, 0x8000 | 0x2810)
+        elif way == "d3":
+            self.config_write(0x44, 3)
+            self.config_write(0x44, 0)
+        elif way == "nssr":
+            self.memory(True, BAR + 0x20, b"eMVN", "register")
+        self.now += 10_000_000
+        self.queues = [Queue(0, 0x8000_0000, 0x8001_0000, 32)]
+        self._enable(table=way != "cc")
+        self._make_queues()
+
+    def hang(self, count: int) -> None:
+        """Submit commands that the drive never completes."""
+        queue = self.queues[1]
+        self.left_open += self.submit(queue, [self.sqe(queue, 0, nsid=1) for _ in range(count)])
 
     # --- TLPs
 
@@ -150,8 +186,14 @@ class Traffic:
     def _boot(self) -> None:
         self.config_read(0x34, 0x40)
         self.config_read(0x40, 0x0003_5001)  # power management, next 50h
-        self.config_read(0x50, 0x0007_7011)  # MSI-X with 8 vectors, next 70h
-        self.config_read(0x54, TABLE)
+        if self.messages == "msi":
+            self.config_read(0x50, 0x0086_7005)  # MSI, 8 vectors, 64-bit, next 70h
+            address, data = self.message(0)
+            for register, value in ((0x54, address), (0x58, 0), (0x5C, data), (0x50, 0x00B7_7005)):
+                self.config_write(register, value)
+        else:
+            self.config_read(0x50, 0x0007_7011)  # MSI-X with 8 vectors, next 70h
+            self.config_read(0x54, TABLE | (2 if self.messages == "elsewhere" else 0))
         self.config_read(0x70, 0x0002_0010)  # PCI Express, the last
         for register, value in ((0x10, BAR & 0xFFFF_FFFF | 4), (0x14, BAR >> 32)):
             self.config_write(register, 0xFFFF_FFFF)
@@ -159,16 +201,21 @@ class Traffic:
             self.config_write(register, value)
         tag = self.read(True, BAR, 8, "register")
         self.completion(False, tag, struct.pack("<Q", 0x0000_0030_1400_3FFF & ~(15 << 32)), 8, 0, "register")
-        for vector in range(8):
-            self.memory(True, BAR + TABLE + 16 * vector, struct.pack("<QLL", *self.message(vector), 0), "table")
+        self._enable()
+
+    def _enable(self, table: bool = True) -> None:
+        if table and self.messages == "msix":
+            for vector in range(8):
+                self.memory(True, BAR + TABLE + 16 * vector, struct.pack("<QLL", *self.message(vector), 0), "table")
         self.memory(True, BAR + 0x24, struct.pack("<L", 31 << 16 | 31), "register")
         self.memory(True, BAR + 0x28, struct.pack("<Q", self.queues[0].sq), "register")
         self.memory(True, BAR + 0x30, struct.pack("<Q", self.queues[0].cq), "register")
         self.memory(True, BAR + 0x14, struct.pack("<L", 0x0046_0001), "cc")
 
-    @staticmethod
-    def message(vector: int) -> tuple[int, int]:
+    def message(self, vector: int) -> tuple[int, int]:
         """Return address and data of a vector."""
+        if self.messages == "msi":
+            return 0xFEE0_3000, 0x48 + vector
         return 0xFEE0_1000 + 4096 * (vector & 3), 0x30 + vector
 
     def buffer(self, size: int) -> int:
@@ -299,7 +346,7 @@ class Traffic:
         choose = self.random
         kind = choose.choice(("prp", "prp", "prp", "list", "sgl", "segment", "flush", "dsm"))
         nsid = choose.choice((1, 2, 3))
-        lba, metadata = ((512, 0), (4096, 0), (512, 8))[nsid - 1]
+        lba, metadata = self.formats[nsid]
         writes = choose.random() < 0.5
         opcode = 2 if writes else 1
         slba = choose.randrange(1 << 33)
@@ -368,9 +415,9 @@ class Traffic:
             told.data_bytes += size
 
 
-def traffic(seed: int, batches: int) -> Traffic:
+def traffic(seed: int, batches: int, **options: Any) -> Traffic:
     """Return a boot and ``batches`` batches of commands."""
-    played = Traffic(seed)
+    played = Traffic(seed, **options)
     for _ in range(batches):
         played.batch()
     return played

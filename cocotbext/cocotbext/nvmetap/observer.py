@@ -1617,7 +1617,8 @@ class LinkObserver:
                 self._tail_doorbell(function, sq, value, time_ps)
                 return
         self.unmatched["doorbell of no queue"] += 1
-        if function.enabled and not function.uncertain_memory:
+        may_be_table = table is None and offset >= 0x2000
+        if function.enabled and not function.uncertain_memory and not may_be_table:
             self._breach(Rule.DOORBELL_NO_QUEUE, time_ps, function, f"{'CQ' if is_cq else 'SQ'} {qid}")
 
     def _tail_doorbell(self, function: _Function, sq: _Sq, value: int, time_ps: int) -> None:
