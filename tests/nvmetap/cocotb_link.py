@@ -12,8 +12,8 @@ import cocotb
 from cocotb.triggers import Timer, with_timeout
 from cocotb.utils import get_sim_time
 from cocotbext.nvmetap import CallSource, Command, Direction, Monitor, PcieLinkSource
-from cocotbext.pcie.core import MemoryEndpoint, RootComplex
-from cocotbext.pcie.core.device import Device
+from cocotbext.pcie.core import MemoryEndpoint, RootComplex  # type: ignore[import-untyped]
+from cocotbext.pcie.core.device import Device  # type: ignore[import-untyped]
 
 from tests.nvmetap.traffic import traffic
 
@@ -24,7 +24,7 @@ def _now() -> int:
     return round(get_sim_time("ps"))
 
 
-async def _play_admin(root: Any, function: Any, bar: Any, base: int, memory: Any, slot: int, cid: int) -> dict[str, int]:
+async def _play_admin(function: Any, bar: Any, base: int, memory: Any, slot: int, cid: int) -> dict[str, int]:
     """Let the host submit an Identify Controller, and the drive do it. Returns instants of the calls in ps."""
     sqe = struct.pack("<BBHLQQQQ6L", 6, 0, cid, 0, 0, 0, base + 0x3000, 0, 1, 0, 0, 0, 0, 0)
     memory[64 * slot : 64 * slot + 64] = sqe
@@ -63,7 +63,7 @@ async def watches_a_link_of_cocotbext_pcie(_dut: Any) -> None:
     assert await bar.read(0, 8) == struct.pack("<Q", CAP)
     await bar.write(0x24, struct.pack("<LQQ", 3 << 16 | 3, base, base + 0x1000))
     await bar.write(0x14, struct.pack("<L", 0x0046_0001))
-    told = [await _play_admin(root, function, bar, base, memory, slot, 0x100 + slot) for slot in range(3)]
+    told = [await _play_admin(function, bar, base, memory, slot, 0x100 + slot) for slot in range(3)]
     for slot, times in enumerate(told):
         command: Command = await with_timeout(monitor.command(), 1, "us")
         assert (command.sqid, command.cid, command.opcode, command.status) == (0, 0x100 + slot, 6, 0)
@@ -80,7 +80,7 @@ async def watches_a_link_of_cocotbext_pcie(_dut: Any) -> None:
             times["head"],
             command.head_ps,
         ]
-        assert instants == sorted(instants), instants
+        assert all(one is not None and two is not None and one <= two for one, two in zip(instants, instants[1:])), instants
         assert command.doorbell_ps is not None
         assert command.doorbell_ps - times["doorbell"] < 200_000
     assert monitor.checker.passed, monitor.checker.violations

@@ -29,7 +29,7 @@ def _check(played: Traffic, **options: object) -> Checker:
 
 
 def _pick(played: Traffic, choose: random.Random, label: str, wanted: Callable[[Packet], bool] = lambda _packet: True) -> Packet:
-    """Choose a TLP of the label: of I/O where it matters, and not the last ones, so that what follows can show the fault."""
+    """Choose a TLP of the label that is wanted."""
     found = [packet for packet in played.packets if packet.label == label and wanted(packet)]
     return choose.choice(found)
 
@@ -139,7 +139,8 @@ def _cqe_queue(played: Traffic, choose: random.Random) -> None:
             following = packet
         elif packet.label == "cqe" and packet.facts["queue"].qid == 1 and following is not None:
             found.append((packet, following.address))
-    packet, packet.address = choose.choice(found)
+    packet, address = choose.choice(found)
+    packet.address = address
 
 
 def _cq_overrun(played: Traffic, choose: random.Random) -> None:

@@ -42,7 +42,7 @@ class Monitor:
         source.subscribe(self.observer.feed)
 
     async def command(self) -> Command:
-        """Wait for the next finished command: one whose CQ head doorbell was seen, or that a reset ended."""
+        """Wait for the next command that a CQ head doorbell or a reset has finished."""
         return await self._commands.get()
 
     def finished(self) -> list[Command]:
@@ -53,7 +53,7 @@ class Monitor:
         return commands
 
     def close(self) -> None:
-        """End the observation: open commands finish with what is known of them."""
+        """End the observation. Open commands finish with the instants that were seen."""
         self.observer.close()
 
     def __aiter__(self) -> AsyncIterator[Command]:

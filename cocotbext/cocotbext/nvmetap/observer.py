@@ -1,7 +1,7 @@
 """The passive core: it takes TLPs of both directions and gives NVMe commands.
 
-It knows the link only. Queues, page size, doorbell stride, namespace formats, message vectors and the host memory buffer come from what
-host and drive tell each other. What it does not understand, it counts in :attr:`LinkObserver.unmatched`.
+The link is its only source. Host and drive tell each other queues, page size, doorbell stride, formats, message vectors and the
+host memory buffer. :attr:`LinkObserver.unmatched` counts TLPs without a known meaning.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from .rules import Rule, Violation
 from .tlp import Direction, MalformedTlpError, Tlp, TlpKind, decode_tlp
 
 _DATA, _LIST, _EITHER, _SGL, _SQ, _CQ, _HMB_LIST, _SHADOW, _META, _KEPT = range(10)
-"""Use of a range of host memory: data, PRP list, data or PRP list, SGL segment, queues, HMB descriptors, shadow doorbells, metadata, data
-whose content is kept."""
+"""Use of a range of host memory. `_EITHER` is data or a PRP list; `_KEPT` is data with a use for its content."""
 _MOVING = frozenset({_DATA, _EITHER, _META, _KEPT})
 
 _DWORD = struct.Struct("<L").unpack_from
@@ -406,10 +405,10 @@ class LinkObserver:
             self.unmatched[kind.value] += 1
 
     def _shape(self, data: bytes) -> tuple[int, int, int]:
-        """Return what the first double word of a header says: code, bytes of the TLP, bytes of payload.
+        """Return code, bytes of the TLP and bytes of payload, from the first double word of a header.
 
-        Code 1 is a plain memory write with 3 double words of header, 2 with 4, 3 a completion with data; plain is neither poisoned nor
-        translated nor with prefix or digest. Everything else has code 4.
+        A plain memory write has code 1 or 2, with 3 or 4 double words of header. A plain completion with data has code 3. All others have
+        code 4: poisoned, translated, with prefix or digest, or of another type.
         """
         shape = 4, 0, 0
         if len(data) >= 4:
@@ -437,7 +436,7 @@ class LinkObserver:
                 cmd.doubt(Doubt.TLPS_MISSED)
 
     def close(self, time_ps: int | None = None) -> None:
-        """End the observation: open commands finish with what is known of them."""
+        """End the observation. Open commands finish with the instants that were seen."""
         now = self._now if time_ps is None else time_ps
         for function in self._functions.values():
             for cmd in self._open_commands(function):
@@ -585,7 +584,7 @@ class LinkObserver:
 
     @staticmethod
     def _check_overlap(held: list[_Span], span: _Span) -> None:
-        """Mark the commands whose data ranges overlap, where neither has the better claim."""
+        """Mark commands with overlapping data ranges, unless one has the better claim."""
         for other in held:
             if (
                 other is not span
@@ -849,7 +848,7 @@ class LinkObserver:
             self._check_time(cmd, time_ps)
 
     def _unfetched(self, function: _Function, sq: _Sq, cid: int) -> _Pending | None:
-        """Return the command of a CQE whose SQE came before its doorbell, or with a doorbell in the host's memory."""
+        """Find the command of a CQE among SQEs that were read before their doorbell."""
         for slot, cmd in sq.ring.items():
             if cmd.opcode is None and cmd.cqe is None and slot in sq.written:
                 whole, mask, time = sq.written[slot]
@@ -894,7 +893,7 @@ class LinkObserver:
 
     @staticmethod
     def _learn(function: _Function, cmd: _Pending, blocks: int, nsid: int) -> None:
-        """Learn the bytes of a block from the pages that a command's data reached: all of them up to the last."""
+        """Learn the bytes of a block from the last page that a command's data reached."""
         space = function.namespaces.get(nsid)
         if space is None:
             space = function.namespaces[nsid] = _Namespace()
@@ -912,14 +911,14 @@ class LinkObserver:
 
     @staticmethod
     def _buffers_known(function: _Function) -> bool:
-        """Whether the ends of all buffers in flight are certain, so that a rule may say that an access is outside."""
+        """Tell whether the ends of all buffers in flight are certain. Only then can an access be outside."""
         return not function.uncertain_memory and not any(
             cmd.learnt or (cmd.expected is None and cmd.spans) for cmd in function.in_flight.values()
         )
 
     @staticmethod
     def _distrust(function: _Function) -> None:
-        """Doubt commands whose buffers end where a learnt block length said so: data went to a place that nobody gave."""
+        """Doubt commands with a learnt length, since data went to memory that nobody gave."""
         for cmd in function.in_flight.values():
             if cmd.learnt:
                 cmd.doubt(Doubt.LENGTH_UNKNOWN)
@@ -1033,7 +1032,7 @@ class LinkObserver:
 
     @staticmethod
     def _translation(function: _Function, requested: int, content: bytes) -> None:
-        """Take a translation completion (PCIe 10.2.3): 8 bytes each, big-endian, bit 11 tells a larger range."""
+        """Take a translation completion (PCIe 10.2.3): 8 bytes each, big-endian. Bit 11 marks a larger range."""
         page = requested >> 12
         for at in range(0, len(content) - 7, 8):
             entry = struct.unpack_from(">Q", content, at)[0]
@@ -1135,7 +1134,7 @@ class LinkObserver:
     def _block_data(
         self, function: _Function, cmd: _Pending, flags: int, mptr: int, prp1: int, prp2: int, cdw: list[int], content: bytes
     ) -> None:
-        """Claim the buffers of a command whose data is logical blocks."""
+        """Claim the buffers of a command that moves logical blocks."""
         blocks = cmd.blocks or 1
         space = function.namespaces.get(cmd.nsid or 0)
         length: int | None = None
@@ -1238,7 +1237,7 @@ class LinkObserver:
         self._add(function, cmd, address & ~7, 8 * count, _LIST, firm, offset, True, False)
 
     def _data_or_list(self, function: _Function, span: _Span, tlp: Tlp, address: int, content: bytes) -> None:
-        """Settle by its content what the drive read: a PRP list has aligned addresses at first, then zeros."""
+        """Tell a PRP list from data by its content: aligned addresses, then zeros."""
         cmd: _Pending = span.cmd
         up, down = self._ways(cmd)
         is_list = up and not down
@@ -1296,7 +1295,7 @@ class LinkObserver:
     # ------------------------------------------------------------------ scatter gather lists
 
     def _sgl_descriptor(self, function: _Function, cmd: _Pending, descriptor: bytes, meta: bool) -> None:
-        """Claim what an SGL descriptor describes (NVMe 4.4)."""
+        """Claim the memory of an SGL descriptor (NVMe 4.4)."""
         address, length = struct.unpack_from("<QL", descriptor)
         kind = descriptor[15] >> 4
         up, down = self._ways(cmd)
@@ -1477,7 +1476,7 @@ class LinkObserver:
             self._finish(cmd)
 
     def _reset(self, function: _Function, time_ps: int, forget: bool = False) -> None:
-        """End every queue; ``forget`` also what a controller reset by CC.EN keeps."""
+        """End every queue. With ``forget``, message vectors and translations end too: CC.EN keeps them, other resets do not."""
         self._flush(function)
         for sq in function.sqs.values():
             sq.ring = {}
@@ -1602,20 +1601,19 @@ class LinkObserver:
         if enables & 3 != 3:
             self.unmatched["doorbell with one byte enabled"] += 1
             return
-        if enables == 15 and value >> 16:
-            self._breach(Rule.DOORBELL_RESERVED, time_ps, function, f"{value:08x}h at {offset:x}h")
+        high = value >> 16 if enables == 15 else 0
         value &= 0xFFFF
         qid, is_cq = divmod(index, 2)
-        if is_cq:
-            cq = function.cqs.get(qid)
-            if cq is not None:
-                self._head_doorbell(function, cq, value, time_ps)
-                return
-        else:
-            sq = function.sqs.get(qid)
-            if sq is not None:
-                self._tail_doorbell(function, sq, value, time_ps)
-                return
+        cq = function.cqs.get(qid) if is_cq else None
+        sq = None if is_cq else function.sqs.get(qid)
+        if high and (cq is not None or sq is not None):
+            self._breach(Rule.DOORBELL_RESERVED, time_ps, function, f"{high:04x}h above bit 15 at {offset:x}h")
+        if cq is not None:
+            self._head_doorbell(function, cq, value, time_ps)
+            return
+        if sq is not None:
+            self._tail_doorbell(function, sq, value, time_ps)
+            return
         self.unmatched["doorbell of no queue"] += 1
         may_be_table = table is None and offset >= 0x2000
         if function.enabled and not function.uncertain_memory and not may_be_table:
@@ -1724,7 +1722,7 @@ class LinkObserver:
         function.config[register] = value
 
     def _capability(self, function: _Function, wanted: int) -> int | None:
-        """Return the offset of a capability, from what the host has read."""
+        """Return the offset of a capability, or None before the host has read its header."""
         at = function.config.get(0x34, 0) & 0xFC
         for _ in range(48):
             header = function.config.get(at)

@@ -37,7 +37,7 @@ HOST_MEMORY_BUFFER = 0x0D
 """Feature identifier."""
 
 BLOCK_OPCODES = frozenset({Io.WRITE, Io.READ, Io.COMPARE, Io.ZONE_APPEND})
-"""I/O commands whose data is NLB + 1 blocks."""
+"""I/O commands that move NLB + 1 blocks."""
 RANGE_OPCODES = BLOCK_OPCODES | {0x04, 0x08, 0x0C}
 """I/O commands with SLBA and NLB: also write uncorrectable, write zeroes and verify."""
 _NO_DATA = frozenset({0x00, 0x04, 0x08, 0x0C})

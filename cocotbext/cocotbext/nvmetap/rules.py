@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 
 class Rule(enum.Enum):
-    """A protocol rule: its clause and its text. Section numbers are those of NVM Express 1.4 and PCI Express Base 5.0."""
+    """A protocol rule: its clause and its text. NVM Express 1.4 and PCI Express Base 5.0 have the sections."""
 
     clause: str
     text: str
