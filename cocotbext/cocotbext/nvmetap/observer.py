@@ -175,7 +175,22 @@ class _Sq:
 class _Cq:
     """A completion queue."""
 
-    __slots__ = ("base", "head", "ien", "last_value", "late", "partial", "phase", "qid", "size", "tail", "unread", "vector", "waiting")
+    __slots__ = (
+        "base",
+        "head",
+        "ien",
+        "last_value",
+        "late",
+        "owed",
+        "partial",
+        "phase",
+        "qid",
+        "size",
+        "tail",
+        "unread",
+        "vector",
+        "waiting",
+    )
 
     def __init__(self, qid: int, base: int, size: int, ien: bool, vector: int) -> None:
         self.qid = qid
@@ -190,6 +205,7 @@ class _Cq:
         self.unread: deque[_Pending | None] = deque()
         self.waiting: list[_Pending] = []
         self.late: list[_Pending] = []
+        self.owed = False
         self.partial: dict[int, tuple[bytearray, int]] = {}
 
 
@@ -721,7 +737,8 @@ class LinkObserver:
             function.vector_hits[vector] += 1
             function.candidates.pop(key, None)
             queues = [cq for cq in function.cqs.values() if cq.ien and cq.vector == vector]
-            if not self._interrupt(queues, time_ps, function) and queues and not any(cq.unread for cq in queues):
+            owed = any(cq.owed or cq.unread for cq in queues)
+            if not self._interrupt(queues, time_ps, function) and queues and not owed:
                 self._breach(Rule.INTERRUPT_EARLY, time_ps, function, f"vector {vector}: no CQE waits")
             return True
         mapped = set(function.vector_of.values())
@@ -734,7 +751,8 @@ class LinkObserver:
         if not possible:
             if key in function.candidates or key[0] >> 20 == 0xFEE:
                 function.stray_message = True
-                self._breach(Rule.INTERRUPT_EARLY, time_ps, function, f"message {key[1]:x}h to {key[0]:x}h: no CQE waits")
+                if not any(cq.ien and (cq.owed or cq.unread) for cq in function.cqs.values()):
+                    self._breach(Rule.INTERRUPT_EARLY, time_ps, function, f"message {key[1]:x}h to {key[0]:x}h: no CQE waits")
                 self.unmatched["interrupt of an unknown vector"] += 1
                 return True
             return False
@@ -775,6 +793,7 @@ class LinkObserver:
                 cmd.interrupt = time_ps
                 found = True
             cq.waiting = []
+            cq.owed = False
             if cq.late:
                 for cmd in cq.late:
                     self._finish(cmd)
@@ -1682,6 +1701,7 @@ class LinkObserver:
             else:
                 self._finish(done)
         if cq.waiting and not hold:
+            cq.owed = True
             cq.waiting = [cmd for cmd in cq.waiting if cmd.tell]
 
     def _down_read(self, tlp: Tlp) -> None:

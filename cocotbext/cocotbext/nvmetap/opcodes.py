@@ -41,7 +41,7 @@ BLOCK_OPCODES = frozenset({Io.WRITE, Io.READ, Io.COMPARE, Io.ZONE_APPEND})
 RANGE_OPCODES = BLOCK_OPCODES | {0x04, 0x08, 0x0C}
 """I/O commands with SLBA and NLB: also write uncorrectable, write zeroes and verify."""
 _NO_DATA = frozenset({0x00, 0x04, 0x08, 0x0C})
-_FEATURE_BYTES = {0x03: 4096, 0x0C: 256, 0x0E: 8, 0x16: 512}
+_FEATURE_BYTES = {0x03: None, 0x0C: 256, 0x0E: 8, 0x16: 512}
 _ADMIN_NO_DATA = frozenset({0x00, 0x01, 0x04, 0x05, 0x08, 0x0C, 0x10, 0x14, 0x18, 0x7C, 0x80, 0x84})
 
 
@@ -52,7 +52,7 @@ def io_data_bytes(opcode: int, cdw10: int, cdw11: int, cdw12: int) -> int | None
     if opcode == Io.DSM:
         return ((cdw10 & 0xFF) + 1) * 16
     if opcode == Io.COPY:
-        return ((cdw12 & 0xFF) + 1) * 32
+        return ((cdw12 & 0xFF) + 1) * (40 if cdw12 >> 8 & 1 else 32)  # descriptor formats 1 and 3 are longer
     if opcode in (0x0D, 0x11):
         return 16
     if opcode == 0x15:
