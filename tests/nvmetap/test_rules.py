@@ -300,3 +300,12 @@ def test_junit_has_a_case_for_each_rule(tmp_path: Path, caplog: pytest.LogCaptur
     assert failed.attrib["name"].startswith("CQE_PHASE")
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "CQE_PHASE at" in caplog.text
+
+
+def test_overrun_begins_at_the_first_cqe_without_room() -> None:
+    """A CQ of 24 slots holds 23 CQEs."""
+    played = traffic(2000, 60)
+    played.packets = [p for p in played.packets if not (p.label == "cq_bell" and p.address == BAR + 0x1004 + 8)]
+    written = [p.time_ps for p in played.packets if p.label == "cqe" and p.facts["queue"].qid == 1]
+    overruns = [breach.time_ps for breach in _check(played).violations if breach.rule is Rule.CQ_OVERRUN]
+    assert overruns[0] == written[23]
