@@ -169,7 +169,7 @@ def group(name: str) -> str:
 def measured(root: Path = ROOT) -> dict[str, Prose]:
     """The prose of each group of a tree. The list of changes is a log, not a page."""
     found: dict[str, Prose] = {}
-    tops = [root / name for name in ("docs", "firmware", "gateware", "host", "hw", "sim", "spec", "studies", "tests", "tools")]
+    tops = [root / name for name in ("cocotbext", "docs", "firmware", "gateware", "host", "hw", "sim", "spec", "studies", "tests", "tools")]
     for file in [*(root.glob("*.md")), *(file for top in tops if top.is_dir() for file in files(top))]:
         if file.name != "CHANGELOG.md":
             read(file, found.setdefault(group(file.relative_to(root).as_posix()), Prose()), root)
