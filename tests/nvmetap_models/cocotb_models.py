@@ -118,6 +118,7 @@ async def a_reset_ends_queues_and_the_next_life_works(_dut: object) -> None:
 SEEN = {
     DriveFault.WRONG_CID: "has no completion.*last completion without a command has SQID 1, CID 327",
     DriveFault.WRONG_SQID: "last completion without a command has SQID 2",
+    DriveFault.SKIPPED_SLOT: "has no completion after",
     DriveFault.STALE_PHASE: "has no completion after",
     DriveFault.NO_COMPLETION: "has no completion after",
     DriveFault.NO_INTERRUPT: "an entry is in the completion queue, but no interrupt came",
@@ -145,6 +146,7 @@ async def each_fault_happens_once_and_to_its_command(_dut: object) -> None:
                 assert data == b"\x11" * 3968 + b"\xa5" * 128
         assert order.at_ps is not None and order.sqid == 1
         assert host.memory.read(0x40, 64) == (b"\xee" if fault is DriveFault.OUTSIDE_WRITE else b"\0") * 64
+        assert not drive.problems
         if fault is DriveFault.DOUBLE_COMPLETION:
             assert [stray.cid for stray in host.queues[0].strays] == [order.cid]
 

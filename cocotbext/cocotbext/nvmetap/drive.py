@@ -42,8 +42,8 @@ class DriveFault(StrEnum):
     """The completion's SQ head is past the entries that the host has rung for (3.3.3.2)."""
     STALE_PHASE = "stale_phase"
     """The completion's phase tag is not toggled, so the host does not see it (3.3.3.2.2)."""
-    RESERVED_BITS = "reserved_bits"
-    """Dword 1 of the completion is not 0 (3.3.3.2)."""
+    SKIPPED_SLOT = "skipped_slot"
+    """The completion leaves a slot of the completion queue out (3.3.3.2)."""
     DOUBLE_COMPLETION = "double_completion"
     """Two completions answer one command (3.4.2)."""
     NO_COMPLETION = "no_completion"
@@ -53,14 +53,24 @@ class DriveFault(StrEnum):
     SHORT_DATA = "short_data"
     """The last bytes of the data are not moved, though the status is 0 (4.1)."""
     OUTSIDE_WRITE = "outside_write"
-    """64 bytes more are written, to an address that the command does not name (4.1.1)."""
+    """64 bytes more are written, to an address that no command names (4.1.1)."""
+    OUTSIDE_READ = "outside_read"
+    """64 bytes more are read, from an address that no command names (4.1.1)."""
+    REPEATED_DATA = "repeated_data"
+    """The first piece of the data is moved twice (4.1)."""
     NO_INTERRUPT = "no_interrupt"
     """No interrupt follows the completion (3.5.1)."""
     EARLY_INTERRUPT = "early_interrupt"
     """The interrupt comes before the completion (3.5.1)."""
 
 
-_NEEDS_DATA = {DriveFault.EARLY_COMPLETION, DriveFault.SHORT_DATA, DriveFault.OUTSIDE_WRITE}
+_NEEDS_DATA = {
+    DriveFault.EARLY_COMPLETION,
+    DriveFault.SHORT_DATA,
+    DriveFault.OUTSIDE_WRITE,
+    DriveFault.OUTSIDE_READ,
+    DriveFault.REPEATED_DATA,
+}
 
 
 @dataclass(slots=True)
@@ -98,6 +108,12 @@ class _CompletionQueue:
     @property
     def full(self) -> bool:
         return (self.tail + 1) % self.depth == self.head
+
+    def advance(self) -> None:
+        """Go to the next slot, and toggle the phase tag after the last."""
+        self.tail = (self.tail + 1) % self.depth
+        if not self.tail:
+            self.phase ^= 1
 
 
 @dataclass(slots=True)
@@ -144,7 +160,7 @@ class NvmeDrive(MemoryEndpoint):  # type: ignore[misc]
     block_bytes: bytes of a block, a power of two from 512 to 4096
     queues: I/O queues that it allows
     fetch_at_most: entries that one read of a submission queue takes
-    stray_address: where the fault "outside_write" writes; no command may name it
+    stray_address: where the faults "outside_write" and "outside_read" go; no command may name it
     orders: faults that wait or have happened, in order
     problems: one line for each thing that the host did wrong
     """
@@ -357,16 +373,24 @@ class NvmeDrive(MemoryEndpoint):  # type: ignore[misc]
         pieces = await data_pieces(entry, length, self.mem_read)
         if fault is DriveFault.SHORT_DATA:
             pieces = _shorter(pieces, min(128, length // 2))
+        if fault is DriveFault.REPEATED_DATA:
+            await self._piece(entry.opcode, *pieces[0], at)
+        if fault is DriveFault.OUTSIDE_READ:
+            await self.mem_read(self.stray_address, 64)
         for address, size in pieces:
             self._check(life)
-            if entry.opcode == 0x01:
-                self.data[at : at + size] = await self.mem_read(address, size)
-            else:
-                await self.mem_write(address, bytes(self.data[at : at + size]))
+            await self._piece(entry.opcode, address, size, at)
             at += size
         if fault is DriveFault.OUTSIDE_WRITE:
             await self.mem_write(self.stray_address, b"\xee" * 64)
         return 0
+
+    async def _piece(self, opcode: int, address: int, size: int, at: int) -> None:
+        """Move one piece between host memory and the namespace's byte `at`."""
+        if opcode == 0x01:
+            self.data[at : at + size] = await self.mem_read(address, size)
+        else:
+            await self.mem_write(address, bytes(self.data[at : at + size]))
 
     async def _complete(
         self, life: _Life, queue: _SubmissionQueue, entry: Submission, dw0: int, status: int, fault: DriveFault | None = None
@@ -380,12 +404,13 @@ class NvmeDrive(MemoryEndpoint):  # type: ignore[misc]
                 await First(to.moved.wait(), life.ended.wait())
                 self._check(life)
             self._check(life)
+            if fault is DriveFault.SKIPPED_SLOT:
+                to.advance()
             completion = _spoilt(Completion(dw0, queue.head, queue.qid, entry.cid, status, to.phase), fault, queue)
             if fault is DriveFault.EARLY_INTERRUPT:
                 await self._interrupt(to)
-            slot, to.tail = to.tail, (to.tail + 1) % to.depth
-            if not to.tail:
-                to.phase ^= 1
+            slot = to.tail
+            to.advance()
             await self.mem_write(to.base + slot * COMPLETION_BYTES, completion.pack())
             if fault not in (DriveFault.NO_INTERRUPT, DriveFault.EARLY_INTERRUPT):
                 await self._interrupt(to)
@@ -535,6 +560,5 @@ def _spoilt(completion: Completion, fault: DriveFault | None, queue: _Submission
         DriveFault.WRONG_SQID: {"sqid": completion.sqid + 1},
         DriveFault.WRONG_SQ_HEAD: {"sq_head": (queue.tail + 1) % queue.depth},
         DriveFault.STALE_PHASE: {"phase": completion.phase ^ 1},
-        DriveFault.RESERVED_BITS: {"dw1": 0xDEADBEEF},
     }
     return replace(completion, **changes[fault]) if fault in changes else completion

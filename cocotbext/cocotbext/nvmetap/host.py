@@ -88,12 +88,16 @@ class DataBuffer:
 
 
 class HostMemory:
-    """The host's memory: pages to take and to give back, and bytes to read and write without a packet on the bus."""
+    """The host's memory: pages to take and to give back, and bytes to read and write without a packet on the bus.
+
+    Pages that are taken one after another are not neighbours, so a controller that ignores PRP 2 is seen.
+    """
 
     def __init__(self, root: RootComplex, size_bytes: int) -> None:
         self._base, self._bytes = root.alloc_region(size_bytes)
         first = self._base + PAGE_BYTES  # page 0 stays unused: no legal pointer names it
-        self._free = list(range(first, self._base + size_bytes, PAGE_BYTES))
+        end = self._base + size_bytes
+        self._free = [*range(first, end, 2 * PAGE_BYTES), *range(first + PAGE_BYTES, end, 2 * PAGE_BYTES)]
 
     def take(self, pages: int, together: bool = False) -> list[int]:
         """Return addresses of free pages, in one piece if `together`. Raises HostError if there are too few."""
