@@ -21,7 +21,6 @@ PACKAGES = {
     "chromium": "chromium",
     "clang": "clang",
     "fio": "fio",
-    "iverilog": "iverilog",
     "openssl": "openssl",
     "lspci": "pciutils",
     "mkfs.btrfs": "btrfs-progs",
