@@ -118,6 +118,7 @@ async def a_reset_ends_queues_and_the_next_life_works(_dut: object) -> None:
 SEEN = {
     DriveFault.WRONG_CID: "has no completion.*last completion without a command has SQID 1, CID 327",
     DriveFault.WRONG_SQID: "last completion without a command has SQID 2",
+    DriveFault.WRONG_CQ: "has no completion after",
     DriveFault.SKIPPED_SLOT: "has no completion after",
     DriveFault.STALE_PHASE: "has no completion after",
     DriveFault.NO_COMPLETION: "has no completion after",

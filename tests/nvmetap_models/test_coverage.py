@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html.parser
 import json
-from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,17 +15,18 @@ from cocotbext.nvmetap.coverage import AXES, Coverage, CoverageError
 class Seen:
     """A finished command: a read of 8 blocks by PRPs, alone in its queue."""
 
+    function: int = 0x100
     sqid: int = 1
     opcode: int | None = 2
     blocks: int | None = 8
     sgl: bool | None = False
-    queue_depth: int | None = 1
     data_bytes: int = 4096
+    doorbell_ps: int | None = 1
     cqe_ps: int | None = 5
 
 
 READ = Seen()
-DEPTHS = [(1, "1"), (2, "2"), (3, "3-4"), (4, "3-4"), (5, "5-8"), (1024, "257-1024"), (1025, "over 1024"), (None, "unknown")]
+DEPTHS = [(1, "1"), (2, "2"), (3, "3-4"), (4, "3-4"), (5, "5-8"), (1024, "257-1024"), (1025, "over 1024")]
 SIZES = [(1, "1"), (2, "2-8"), (8, "2-8"), (9, "9-16"), (1024, "257-1024"), (65536, "over 1024")]
 
 
@@ -42,16 +42,9 @@ SIZES = [(1, "1"), (2, "2-8"), (8, "2-8"), (9, "9-16"), (1024, "257-1024"), (655
         (replace(READ, sgl=None), "pointer", "unknown"),
         (Seen(opcode=0, blocks=None, data_bytes=0), "pointer", "none"),
         (Seen(opcode=8, data_bytes=0), "pointer", "none"),
-        (replace(READ, sgl=None, data_bytes=0), "pointer", "unknown"),
-        *((replace(READ, queue_depth=depth), "depth", name) for depth, name in [(1, "1"), (2, "2"), (3, "3-4"), (4, "3-4"), (5, "5-8")]),
-        *(
-            (replace(READ, queue_depth=depth), "depth", name)
-            for depth, name in [(1024, "257-1024"), (1025, "over 1024"), (None, "unknown")]
-        ),
-        *(
-            (replace(READ, blocks=blocks), "size", name)
-            for blocks, name in [(1, "1"), (2, "2-8"), (8, "2-8"), (9, "9-16"), (65536, "over 1024")]
-        ),
+        (Seen(sqid=0, opcode=5, sgl=None, data_bytes=0), "pointer", "none"),
+        (replace(READ, doorbell_ps=None), "depth", "unknown"),
+        *((replace(READ, blocks=blocks), "size", name) for blocks, name in SIZES),
         (replace(READ, blocks=None), "size", "unknown"),
         (replace(READ, opcode=None, blocks=None), "size", "unknown"),
         (Seen(opcode=0, blocks=None), "size", "none"),
@@ -62,8 +55,25 @@ SIZES = [(1, "1"), (2, "2-8"), (8, "2-8"), (9, "9-16"), (1024, "257-1024"), (655
 )
 def test_each_value_has_its_bin(command: Seen, axis: str, value: str) -> None:
     coverage = Coverage()
-    assert getattr(coverage.add(command), axis) == value
+    coverage.add(command)
     assert coverage.along(axis)[value] == 1 == sum(coverage.along(axis).values())
+
+
+@pytest.mark.parametrize(("depth", "name"), DEPTHS)
+def test_the_depth_is_counted_at_the_doorbell(depth: int, name: str) -> None:
+    """`depth - 1` commands are in flight at the last doorbell. Commands of other queues, functions and lives count for nothing."""
+    coverage = Coverage()
+    coverage.add(Seen(doorbell_ps=500, cqe_ps=10_000_000))
+    coverage.begin_life()
+    for other in (Seen(sqid=2), Seen(function=0x200)):
+        coverage.add(replace(other, opcode=1, doorbell_ps=900, cqe_ps=10_000_000))
+    for done in range(5):
+        coverage.add(Seen(opcode=1, doorbell_ps=done, cqe_ps=1000))
+    last = Seen(opcode=5, doorbell_ps=5000, cqe_ps=5500)
+    coverage.add(last)  # before those that are in flight: they end later
+    for number in range(depth - 1):
+        coverage.add(Seen(opcode=1, doorbell_ps=2000 + number, cqe_ps=None if number == 7 else 6000 + number))
+    assert [kind.depth for kind in coverage.counts if kind.opcode == "05h compare"] == [name]
 
 
 def test_a_reset_parts_the_commands() -> None:
@@ -76,16 +86,16 @@ def test_a_reset_parts_the_commands() -> None:
 
 
 def test_runs_add_up(tmp_path: Path) -> None:
-    total: Counter[str] = Counter()
     for run in range(3):
         coverage = Coverage()
         for number in range(20):
-            total[coverage.add(replace(READ, blocks=1 + run * number, sgl=bool(number % 2))).size] += 1
+            coverage.add(replace(READ, blocks=1 + run * number, sgl=bool(number % 2)))
         coverage.begin_life()
         coverage.save(tmp_path / f"{run}.json")
     merged = Coverage.merged(tmp_path.glob("*.json"))
     assert (merged.runs, merged.resets) == (3, 3)
-    assert {size: count for size, count in merged.along("size").items() if count} == total
+    by_hand = {"1": 22, "2-8": 10, "9-16": 12, "17-32": 12, "33-64": 4}
+    assert {size: count for size, count in merged.along("size").items() if count} == by_hand
     assert not list(tmp_path.glob("*.part"))
     merged.save(tmp_path / "sum.json")
     again = Coverage.load(tmp_path / "sum.json")
@@ -109,7 +119,7 @@ def test_a_file_that_is_no_coverage_is_named(tmp_path: Path, text: str) -> None:
 def test_a_goal_lists_the_combinations_that_are_missing() -> None:
     coverage = Coverage()
     coverage.add(READ)
-    coverage.add(replace(READ, opcode=1, queue_depth=2))
+    coverage.add(replace(READ, opcode=1, doorbell_ps=2))
     goal = {"opcode": ["01h write", "02h read"], "depth": ["1", "2"]}
     assert coverage.missing(goal) == [{"opcode": "01h write", "depth": "1"}, {"opcode": "02h read", "depth": "2"}]
     assert coverage.missing({"pointer": ["PRP"]}) == []
@@ -149,9 +159,9 @@ class Tables(html.parser.HTMLParser):
 
 def test_the_page_has_every_count_and_needs_nothing_else(tmp_path: Path) -> None:
     coverage = Coverage()
-    for _ in range(17):
-        coverage.add(READ)
-    coverage.add(replace(READ, opcode=1, sgl=True, queue_depth=None))
+    for number in range(17):
+        coverage.add(replace(READ, doorbell_ps=10 * number, cqe_ps=10 * number + 5))
+    coverage.add(replace(READ, opcode=1, sgl=True, doorbell_ps=None))
     coverage.write_page(tmp_path / "page.html", title="A <b> & c")
     text = (tmp_path / "page.html").read_text()
     page = Tables(text)

@@ -72,7 +72,7 @@ def test_pointers_that_are_not_allowed() -> None:
 
 
 def test_entries_have_the_bytes_of_the_specification() -> None:
-    """The bytes are written by hand from figures 92 and 96 of the specification."""
+    """The bytes are written by hand from sections 4.2 and 4.6 of NVM Express 1.4."""
     entry = Submission(2, 0x1234, 1, True, 0x1122334455667788, 0x99AABBCCDDEEFF00, 0xA0, 0xB0, 0xC0, 0xD0, 0xE0, 0xF0)
     data = bytes.fromhex(
         "02 40 34 12 01 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00"

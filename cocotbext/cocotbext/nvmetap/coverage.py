@@ -15,6 +15,7 @@ from __future__ import annotations
 import html
 import json
 import os
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -60,6 +61,10 @@ class SeenCommand(Protocol):
     """The fields of a finished command that coverage looks at; the monitor's `Command` has them."""
 
     @property
+    def function(self) -> int:
+        """Bus, device and function number of the controller."""
+
+    @property
     def sqid(self) -> int:
         """Submission queue, 0 for the admin queue."""
 
@@ -76,8 +81,8 @@ class SeenCommand(Protocol):
         """Whether SGLs name the data, None if that is not known."""
 
     @property
-    def queue_depth(self) -> int | None:
-        """Commands of the queue in flight at the fetch, with this one."""
+    def doorbell_ps(self) -> int | None:
+        """Instant of the doorbell, None without one."""
 
     @property
     def data_bytes(self) -> int:
@@ -93,8 +98,8 @@ class CommandKind:
     """One bin of the coverage: a value for each axis.
 
     opcode: such as "02h read" or "admin 06h identify"
-    pointer: "PRP", "SGL", "none" for a command without data, or "unknown"
-    depth: range of commands in flight in the queue
+    pointer: "PRP", "SGL", "none" for a command that moved no data, or "unknown"
+    depth: range of commands in flight in the queue, from doorbell to completion, at the command's doorbell and with it
     size: range of blocks, "none" for a command without blocks
     reset: "first life", "after a reset", or "cut by a reset" for a command without completion
     """
@@ -120,43 +125,74 @@ def opcode_name(sqid: int, opcode: int | None) -> str:
     return f"{prefix}{opcode:02X}h {names.get(opcode, 'other')}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    queue: tuple[int, int, int]
+    """Life, function and submission queue."""
+    doorbell_ps: int | None
+    cqe_ps: int | None
+    opcode: str
+    pointer: str
+    size: str
+    reset: str
+
+
 class Coverage:
     """Counts of commands by kind.
 
-    counts: commands of each kind
     runs: runs that these counts come from
     resets: resets of the controller in all runs
     """
 
     def __init__(self) -> None:
-        self.counts: Counter[CommandKind] = Counter()
         self.runs = 1
         self.resets = 0
-        self._again = False
+        self._life = 0
+        self._seen: list[_Seen] = []
+        self._loaded: Counter[CommandKind] = Counter()
 
     def begin_life(self) -> None:
         """Count a reset; commands from now on are "after a reset"."""
         self.resets += 1
-        self._again = True
+        self._life += 1
 
-    def add(self, command: SeenCommand) -> CommandKind:
-        """Count a finished command and return its kind."""
-        if command.sgl is not None and command.data_bytes:
-            pointer = "SGL" if command.sgl else "PRP"
-        elif command.opcode is None or command.data_bytes or command.opcode & 3:
-            pointer = UNKNOWN  # bits 1:0 of an opcode say that data moves
+    def add(self, command: SeenCommand) -> None:
+        """Count a finished command."""
+        if command.opcode is None or (command.sgl is None and command.data_bytes):
+            pointer = UNKNOWN
         else:
-            pointer = "none"
+            pointer = "none" if not command.data_bytes else "SGL" if command.sgl else "PRP"
         sized = command.sqid != 0 and command.opcode != 0x00
-        kind = CommandKind(
+        seen = _Seen(
+            (self._life, command.function, command.sqid),
+            command.doorbell_ps,
+            command.cqe_ps,
             opcode_name(command.sqid, command.opcode),
             pointer,
-            _bin(command.queue_depth, _DEPTHS, _DEPTH_BINS),
             _bin(command.blocks if sized or command.opcode is None else 0, _SIZES, _SIZE_BINS),
-            "cut by a reset" if command.cqe_ps is None else "after a reset" if self._again else "first life",
+            "cut by a reset" if command.cqe_ps is None else "after a reset" if self._life else "first life",
         )
-        self.counts[kind] += 1
-        return kind
+        self._seen.append(seen)
+
+    @property
+    def counts(self) -> Counter[CommandKind]:
+        """Commands of each kind. Depths are counted here, because a command that is in flight at a doorbell may be added later."""
+        begun: dict[tuple[int, int, int], list[int]] = {}
+        ended: dict[tuple[int, int, int], list[int]] = {}
+        for seen in self._seen:
+            if seen.doorbell_ps is not None:
+                begun.setdefault(seen.queue, []).append(seen.doorbell_ps)
+                if seen.cqe_ps is not None:
+                    ended.setdefault(seen.queue, []).append(seen.cqe_ps)
+        for instants in (*begun.values(), *ended.values()):
+            instants.sort()
+        total = Counter(self._loaded)
+        for seen in self._seen:
+            at, depth = seen.doorbell_ps, None
+            if at is not None:
+                depth = bisect_right(begun[seen.queue], at) - bisect_right(ended.get(seen.queue, []), at)
+            total[CommandKind(seen.opcode, seen.pointer, _bin(depth, _DEPTHS, _DEPTH_BINS), seen.size, seen.reset)] += 1
+        return total
 
     def save(self, path: Path) -> None:
         """Write the counts as JSON; the file is whole or absent."""
@@ -176,7 +212,7 @@ class Coverage:
             made = cls()
             made.runs, made.resets = int(data["runs"]), int(data["resets"])
             for *values, count in data["counts"]:
-                made.counts[CommandKind(*map(str, values))] += int(count)
+                made._loaded[CommandKind(*map(str, values))] += int(count)
         except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
             if isinstance(error, CoverageError):
                 raise
@@ -193,7 +229,7 @@ class Coverage:
         total.runs = 0
         for path in files:
             one = cls.load(path)
-            total.counts += one.counts
+            total._loaded += one.counts
             total.runs += one.runs
             total.resets += one.resets
         return total
@@ -231,9 +267,9 @@ class Coverage:
         path.write_text(self._page(title), encoding="utf-8")
 
     def _page(self, title: str) -> str:
-        total = sum(self.counts.values())
+        counts = self.counts
         title = html.escape(title)
-        summary = f"{total} commands of {len(self.counts)} kinds in {self.runs} run(s), with {self.resets} reset(s)"
+        summary = f"{counts.total()} commands of {len(counts)} kinds in {self.runs} run(s), with {self.resets} reset(s)"
         tables = [self._cross("opcode", axis) for axis in AXES[1:]] + [self._cross("depth", "size"), self._all()]
         return (
             f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>\n'
@@ -278,7 +314,7 @@ _STYLE = (
     "body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#1b1f24;background:#fff}"
     "h1{font-size:1.5rem}h2{font-size:1.1rem;margin:1.6rem 0 0}p{margin:.3rem 0}.wide{overflow-x:auto}"
     "table{border-collapse:collapse;margin:.4rem 0}th,td{border:1px solid #c9ced4;padding:.2rem .55rem;text-align:left;white-space:nowrap}"
-    "th{font-weight:600;background:#f3f5f7}.y,.n{text-align:right;font-variant-numeric:tabular-nums}.y{background:#d6f0da}.e{background:#fbe3de}"
+    "th{font-weight:600;background:#f3f5f7}.y,.n{text-align:right;font-variant-numeric:tabular-nums}.y{background:#d6f0da}.e{background:#f6f4f1}"
     "@media(prefers-color-scheme:dark){body{color:#e4e7eb;background:#15181c}th{background:#23282e}th,td{border-color:#454c55}"
-    ".y{background:#1f4a2a}.e{background:#4d2620}}"
+    ".y{background:#1f4a2a}.e{background:#1c1f23}}"
 )

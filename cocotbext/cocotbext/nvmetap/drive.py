@@ -31,37 +31,39 @@ _VECTORS = 32
 class DriveFault(StrEnum):
     """Protocol faults of the drive; each spoils one command.
 
-    Clauses are of the NVM Express Base Specification 2.0.
+    Sections are those of NVM Express 1.4.
     """
 
     WRONG_CID = "wrong_cid"
-    """The completion has a CID that no command has (3.3.3.2)."""
+    """The completion has a CID that no command has (4.6)."""
     WRONG_SQID = "wrong_sqid"
-    """The completion names another submission queue (3.3.3.2)."""
+    """The completion names another submission queue (4.6)."""
+    WRONG_CQ = "wrong_cq"
+    """The completion is written to another completion queue (4.6)."""
     WRONG_SQ_HEAD = "wrong_sq_head"
-    """The completion's SQ head is past the entries that the host has rung for (3.3.3.2)."""
+    """The completion's SQ head is past the entries that the host has rung for (4.6)."""
     STALE_PHASE = "stale_phase"
-    """The completion's phase tag is not toggled, so the host does not see it (3.3.3.2.2)."""
+    """The completion's phase tag is not toggled, so the host does not see it (4.6)."""
     SKIPPED_SLOT = "skipped_slot"
-    """The completion leaves a slot of the completion queue out (3.3.3.2)."""
+    """The completion leaves a slot of the completion queue out (4.6)."""
     DOUBLE_COMPLETION = "double_completion"
-    """Two completions answer one command (3.4.2)."""
+    """Two completions answer one command (7.2.1)."""
     NO_COMPLETION = "no_completion"
-    """No completion answers the command (3.4.2)."""
+    """No completion answers the command (7.2.1)."""
     EARLY_COMPLETION = "early_completion"
-    """The completion comes before the data (3.4.2)."""
+    """The completion comes before the data (7.2.1)."""
     SHORT_DATA = "short_data"
-    """The last bytes of the data are not moved, though the status is 0 (4.1)."""
+    """The last bytes of the data are not moved, though the status is 0 (4.3)."""
     OUTSIDE_WRITE = "outside_write"
-    """64 bytes more are written, to an address that no command names (4.1.1)."""
+    """64 bytes more are written, to an address that no command names (4.3)."""
     OUTSIDE_READ = "outside_read"
-    """64 bytes more are read, from an address that no command names (4.1.1)."""
+    """64 bytes more are read, from an address that no command names (4.3)."""
     REPEATED_DATA = "repeated_data"
-    """The first piece of the data is moved twice (4.1)."""
+    """The first piece of the data is moved twice (4.3)."""
     NO_INTERRUPT = "no_interrupt"
-    """No interrupt follows the completion (3.5.1)."""
+    """No interrupt follows the completion (7.5)."""
     EARLY_INTERRUPT = "early_interrupt"
-    """The interrupt comes before the completion (3.5.1)."""
+    """The interrupt comes before the completion (7.5)."""
 
 
 _NEEDS_DATA = {
@@ -398,6 +400,8 @@ class NvmeDrive(MemoryEndpoint):  # type: ignore[misc]
         if fault is DriveFault.NO_COMPLETION:
             return
         to = queue.to
+        if fault is DriveFault.WRONG_CQ:
+            to = next(other for other in reversed(life.cqs.values()) if other is not to)
         async with to.turn:
             while to.full:
                 to.moved.clear()

@@ -1,6 +1,6 @@
 """Entries of NVMe queues, as host and drive models pack them, and the pages that a data pointer names.
 
-Source: NVM Express Base Specification 2.0, 3.3.3.1 (submission entries), 3.3.3.2 (completion entries), 4.1.1 (PRP), 4.1.2 (SGL).
+Source: NVM Express 1.4, sections 4.2 (submission entries), 4.3 (PRP), 4.4 (SGL) and 4.6 (completion entries).
 """
 
 from __future__ import annotations

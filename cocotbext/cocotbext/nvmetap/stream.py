@@ -1,4 +1,4 @@
-"""Endpoint of cocotbext-pcie with its configuration space in Python and its memory requests in a design, over two streams of TLPs.
+"""Endpoint of cocotbext-pcie for a design: configuration space in Python, memory requests over two streams of TLPs.
 
     endpoint = StreamEndpoint(dut)
     device = Device()
@@ -23,7 +23,7 @@ _CONFIGURATION = {TlpType.CFG_READ_0, TlpType.CFG_WRITE_0}
 
 
 class StreamEndpoint(Endpoint):  # type: ignore[misc]
-    """PCIe function of an NVMe controller whose TLPs go to and come from a design.
+    """PCIe function of an NVMe controller; a design takes and sends its TLPs.
 
     dut: the design, with the signals that the module describes, and `clk`
     bar_bytes: bytes of BAR 0, a 64-bit BAR
@@ -45,7 +45,7 @@ class StreamEndpoint(Endpoint):  # type: ignore[misc]
         cocotb.start_soon(self._send_up())
 
     async def write_config_register(self, reg: int, data: int, mask: int) -> None:
-        """Write a register of the configuration space, and show the design what it needs."""
+        """Write a register of the configuration space, and update the design's signals."""
         await super().write_config_register(reg, data, mask)
         self._dut.function_id.value = int(self.pcie_id)
         self._dut.msi_enable.value = int(bool(self._msi.msi_enable))

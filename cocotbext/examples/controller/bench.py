@@ -39,6 +39,7 @@ async def exercise(host: NvmeHost, end_life: Callable[[], None]) -> None:
         await host.read(65536, 1)
     except CommandError as error:
         assert "code 80h" in str(error)
+    await Timer(1, "us")  # until the last completion is released
     end_life()
     await host.enable()
     await host.create_queue(4)
