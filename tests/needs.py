@@ -21,6 +21,7 @@ PACKAGES = {
     "chromium": "chromium",
     "clang": "clang",
     "fio": "fio",
+    "iverilog": "iverilog",
     "openssl": "openssl",
     "lspci": "pciutils",
     "mkfs.btrfs": "btrfs-progs",

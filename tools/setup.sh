@@ -27,7 +27,7 @@ esac
 packages=(ca-certificates git clang g++ make perl python3 python3-venv python3-dev libpython3.11 zlib1g-dev liblz4-dev
   gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf)
 [ "$level" = dev ] && packages+=(sigrok-cli picocom mmdebstrap cpio e2fsprogs btrfs-progs fio pciutils openssl strace ngspice
-  chromium libclang-rt-14-dev)
+  chromium libclang-rt-14-dev iverilog)
 
 # A cargo that is new enough may come from anywhere; Debian 12 has one under the name of its web browsers.
 cargo_ok() { command -v cargo >/dev/null && [ "$(printf '1.88.0\n%s\n' "$(cargo --version | cut -d' ' -f2)" | sort -V | head -n1)" = 1.88.0 ]; }
