@@ -84,6 +84,7 @@ def test_a_citation_of_another_revision_is_found() -> None:
     ):
         assert faults("x.py", text) and not faults("x.py", re.sub(r"\d\.\d", stated()[0], text)), text
     assert faults("cocotbext/x.py", "NVM Express 1.3") and not faults("cocotbext/x.py", "NVM Express 1.4")
+    assert faults("sim/ssd/src/lib.rs", "NVM Express 1.3") and not faults("sim/ssd/src/lib.rs", "NVM Express 1.4")
     for text in ("NVMe, section 5.2", "NVM Express, figure 5", "NVM Express Base Specification, 5.4 and 5.5", "NVMe 5.21.1"):
         assert faults("x.py", text), text
     assert faults("x.py", "(Base 2.1, 3.6.3)") and not faults("x.py", "(PCIe Base 2.1, 3.6.3)")
