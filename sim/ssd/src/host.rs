@@ -42,6 +42,8 @@ pub struct LentTraffic {
     pub written_bytes: u64,
     /// Bytes read with values known from the drive's own writes.
     pub known_bytes: u64,
+    /// Bytes of reads asked before a reset, or before the host took the memory back, and answered behind it.
+    pub forgotten_bytes: u64,
     /// Known bytes with another value.
     pub wrong_bytes: u64,
     /// Accesses to addresses where the host has no memory.

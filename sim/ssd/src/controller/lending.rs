@@ -18,6 +18,8 @@ pub struct Asked {
     pub address: u64,
     /// Bytes.
     pub len: u32,
+    /// [`Lent::life`] when it was asked.
+    pub life: u32,
 }
 
 /// Reads of lent memory that wait, and the traffic so far.
@@ -27,6 +29,8 @@ pub struct Lent {
     pub asked: VecDeque<Asked>,
     /// Traffic since the drive was made.
     pub traffic: LentTraffic,
+    /// Number of times that the memory's contents were forgotten.
+    pub life: u32,
     kept: Kept,
 }
 
@@ -36,6 +40,7 @@ impl Lent {
     pub fn forget(&mut self) {
         self.waiting.clear();
         self.kept.pieces.clear();
+        self.life += 1;
     }
 
     /// Writes new contents to host memory at `address`.
@@ -48,11 +53,15 @@ impl Lent {
         }
     }
 
-    /// Reads host memory at `address`, and compares the data with the drive's own writes.
-    pub fn read(&mut self, address: u64, len: u32, host: &mut dyn Host) {
+    /// Reads host memory at `address`, and compares the data with the drive's own writes, unless they were forgotten since the read's `life`.
+    pub fn read(&mut self, address: u64, len: u32, life: u32, host: &mut dyn Host) {
         let mut data = vec![0; len as usize];
         if !host.read(address, &mut data) {
             self.traffic.unreachable += 1;
+            return;
+        }
+        if life != self.life {
+            self.traffic.forgotten_bytes += u64::from(len);
             return;
         }
         let (known, wrong) = self.kept.compare(address, &data);
@@ -122,22 +131,31 @@ mod tests {
         lent.write(4100, 64, &mut host);
         lent.write(4132, 4, &mut host);
         assert!(host.0[4100..4164].chunks(4).all(|entry| entry != [0; 4]), "every entry is written");
-        lent.read(4100, 64, &mut host);
-        lent.read(4064, 64, &mut host);
+        lent.read(4100, 64, 0, &mut host);
+        lent.read(4064, 64, 0, &mut host);
         assert_eq!((lent.traffic.known_bytes, lent.traffic.wrong_bytes), (64 + 28, 0));
         host.0[4133] ^= 0x10;
-        lent.read(4100, 64, &mut host);
+        lent.read(4100, 64, 0, &mut host);
         assert_eq!((lent.traffic.known_bytes, lent.traffic.wrong_bytes), (156, 1));
         lent.forget();
-        lent.read(4100, 64, &mut host);
-        assert_eq!((lent.traffic.known_bytes, lent.traffic.unreachable), (156, 0));
+        lent.read(4100, 64, 1, &mut host);
+        assert_eq!((lent.traffic.known_bytes, lent.traffic.forgotten_bytes, lent.traffic.unreachable), (156, 0, 0));
+        lent.write(4100, 64, &mut host);
+        lent.read(4100, 64, 0, &mut host);
+        assert_eq!(
+            (lent.traffic.known_bytes, lent.traffic.forgotten_bytes),
+            (156, 64),
+            "it was asked before the reset"
+        );
+        lent.read(4100, 64, 1, &mut host);
+        assert_eq!((lent.traffic.known_bytes, lent.traffic.wrong_bytes), (220, 1));
     }
 
     #[test]
     fn memory_that_is_not_there_is_counted_and_never_known() {
         let (mut lent, mut host) = (Lent::default(), Memory(vec![0; 64]));
         lent.write(64, 64, &mut host);
-        lent.read(64, 64, &mut host);
+        lent.read(64, 64, 0, &mut host);
         assert_eq!((lent.traffic.unreachable, lent.traffic.known_bytes), (2, 0));
     }
 }

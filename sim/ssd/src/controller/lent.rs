@@ -46,16 +46,16 @@ impl<S: BusSink> Controller<S> {
         (traffic.reads, traffic.read_bytes) = (traffic.reads + tlps, traffic.read_bytes + u64::from(access.len));
         let request = port.dma_read(at, address, access.len);
         let answer = request.answer;
-        self.lent.asked.push_back(Asked { request, address, len: access.len });
+        self.lent.asked.push_back(Asked { request, address, len: access.len, life: self.lent.life });
         Some(answer)
     }
 
     /// The root complex answers the oldest read of lent memory. Returns when it answers a read that waited for this.
     pub(super) fn lent_answered(&mut self, mut host: Option<&mut dyn Host>) -> Option<Ps> {
-        let Asked { request, address, len } = self.lent.asked.pop_front()?;
+        let Asked { request, address, len, life } = self.lent.asked.pop_front()?;
         self.pcie.port.answer(self.now, &request, None);
         if let Some(host) = &mut host {
-            self.lent.read(address, len, *host);
+            self.lent.read(address, len, life, *host);
         }
         self.lent.waiting.pop_front().and_then(|access| self.reach_lent(access, host))
     }

@@ -248,7 +248,7 @@ impl<T: Write, C: Write> TruthSink<T, C> {
                 "writes": self.lent.writes, "written_bytes": self.lent.written_bytes,
             },
             "host_memory_buffer_data": {
-                "known_bytes": self.lent.known_bytes, "wrong_bytes": self.lent.wrong_bytes,
+                "known_bytes": self.lent.known_bytes, "forgotten_bytes": self.lent.forgotten_bytes, "wrong_bytes": self.lent.wrong_bytes,
                 "unreachable": self.lent.unreachable,
             },
             "trace": {"end_ps": end, "energy_j": self.whole.energy as f64 * ENERGY_LSB_J},

@@ -354,6 +354,22 @@ mod tests {
     }
 
     #[test]
+    fn wake_ups_vary_around_the_exit_latency() {
+        let mut profile = Profile::load("intel-660p-1tb").unwrap();
+        profile.controller.wake_spread.value = 0.5;
+        let mut states = PowerStates::new(&profile, 7);
+        states.current = 4;
+        let nominal = states.states[4].exit as f64;
+        let factors: Vec<f64> = (0..20_000).map(|_| states.exit_time() as f64 / nominal).collect();
+        let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / factors.len() as f64;
+        let middle = mean(&mut factors.iter().copied());
+        assert!((middle - 1.0).abs() < 0.02, "{middle}"); // its standard deviation is 0.004
+        let log = mean(&mut factors.iter().map(|f| f.ln()));
+        let spread = mean(&mut factors.iter().map(|f| (f.ln() - log).powi(2))).sqrt();
+        assert!((spread - 0.5).abs() < 0.02, "{spread}");
+    }
+
+    #[test]
     fn work_during_entry_waits_for_entry_and_exit() {
         let (mut s, mut m) = machine();
         s.set_apst(true, &table());
