@@ -197,7 +197,7 @@ false-calls: setup sim controller  ## 100 pairs of equal models: how often does 
 firmware-gate: setup sim controller  ## pairs of firmwares on drive models: whom does `compare --gate` accuse, and what does it find? (an hour; SAMPLES=10; goes on where it ended): docs/regressions.md
 	@$(PY) -m studies.firmware_gate --samples $${SAMPLES:-100} --check $(FIRMWARE_GATE)
 
-verdicts: setup sim controller  ## 200 drives with one fault each, and 200 good ones: does `judge` find the faults, and whom does it accuse? (half an hour; DRIVES=20; goes on where it ended): docs/verdicts-study.md
+verdicts: setup sim controller  ## 200 drives with one fault each, and 200 good ones: does `judge` find the faults, and whom does it accuse? (six minutes; DRIVES=20; goes on where it ended): docs/verdicts-study.md
 	@$(PY) -m studies.verdicts --drives $${DRIVES:-200} --good $${DRIVES:-200} --check $(VERDICTS)
 
 soak: setup sim rtl-tests  ## 100 000 faults on the line, every fault of a recorder and its host, attacks, 100 GB, fuzzing (hours; SOAK=--short: four minutes, in CI): docs/reliability.md
