@@ -10,7 +10,7 @@ from cocotb.triggers import Timer
 from cocotbext.nvmetap import Monitor, PcieLinkSource, Rule
 from cocotbext.nvmetap.coverage import Coverage
 from cocotbext.nvmetap.drive import DriveFault, NvmeDrive
-from cocotbext.nvmetap.host import HostError, NvmeHost, now_ps
+from cocotbext.nvmetap.host import HostError, NvmeHost
 from cocotbext.pcie.core import Device, RootComplex
 
 logging.getLogger("cocotb.pcie").setLevel(logging.ERROR)
@@ -86,6 +86,6 @@ async def each_fault_breaks_its_rule(_dut: object) -> None:
         except HostError:
             assert fault not in (DriveFault.SHORT_DATA, DriveFault.OUTSIDE_WRITE)
         await Timer(150, "us")
-        monitor.observer.close(now_ps())
+        monitor.close()
         assert rule in monitor.checker.counts, (fault, monitor.checker.counts)
         assert order.at_ps is not None and all(violation.time_ps >= order.at_ps for violation in monitor.checker.violations)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, Protocol
 
 from cocotb.queue import Queue
+from cocotb.utils import get_sim_time
 
 from .command import Command
 from .observer import LinkObserver
@@ -53,8 +54,8 @@ class Monitor:
         return commands
 
     def close(self) -> None:
-        """End the observation. Open commands finish with the instants that were seen."""
-        self.observer.close()
+        """End the observation now. Open commands finish with the instants that were seen, and late ones break ``TIMEOUT``."""
+        self.observer.close(round(get_sim_time("ps")))
 
     def __aiter__(self) -> AsyncIterator[Command]:
         """Yield finished commands for ever."""

@@ -97,6 +97,10 @@ class _Seen:
         return None if self.logs.latency is None else OwnLatency(self.context, self.logs.latency)
 
     @cached_property
+    def own_health(self) -> OwnHealth:
+        return OwnHealth(self.context, self.logs.health)
+
+    @cached_property
     def threshold_events(self) -> ThresholdEvents:
         return ThresholdEvents(self.context)
 
@@ -382,8 +386,8 @@ def _own_latency(seen: _Seen, wanted: Requirement) -> list[Observation]:
 def _own_health(seen: _Seen, wanted: Requirement) -> list[Observation]:
     if not seen.logs.health:
         return [Observation("", absent("needs the drive's log page 02h: --health-log FILE", wanted.unit))]
-    found = OwnHealth(seen.context, seen.logs.health)
-    return [Observation("", found.figure(wanted.measurand), remark=found.remark if wanted.measurand == "own-second" else "")]
+    remark = seen.own_health.remark if wanted.measurand == "own-second" else ""
+    return [Observation("", seen.own_health.figure(wanted.measurand), remark=remark)]
 
 
 _BY_MEASURAND: Mapping[str, Callable[[_Seen, Requirement], list[Observation]]] = {

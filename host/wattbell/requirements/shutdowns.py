@@ -25,9 +25,12 @@ _ENDS = (EventType.SHUTDOWN, EventType.CC_EN, EventType.TRACKER_RESET, EventType
 def shutdown_time(context: Context, lost: int) -> Observation:
     """Return the longest time from CC.SHN = 1 to CSTS.SHST = 2. ``lost``: records missing in the capture.
 
-    The host sees the end only when it reads CSTS: the end lies between the last answer without it and the first with it. The figure is the
-    middle, and half the distance is a part of its uncertainty. Without an answer in between, the end may lie anywhere behind the
-    notification. Shutdowns that ended before the host read a complete one make the verdict conditional.
+    The host reads CSTS now and then. A shutdown ends between two answers: the last one before SHST = 2, and the first one with it. If the
+    first answer of all has SHST = 2, the shutdown ends anywhere between the notification and this answer. So each shutdown has a shortest
+    and a longest possible time. The figure is the middle between the largest of each, and half their distance is a part of the uncertainty.
+
+    A reset, or the end of the capture, may come before an answer with SHST = 2. Such shutdowns have no time, and make the verdict
+    conditional.
     """
     events = context.events.filter(pl.col("type").is_in([int(one) for one in (EventType.SHUTDOWN_STATUS, *_ENDS)]))
     rows = events.select("tick", "type", "arg8", "arg32").rows()
@@ -47,12 +50,13 @@ def shutdown_time(context: Context, lost: int) -> Observation:
     unseen = len(begun) - len(spans)
     if not spans:
         return Observation("", absent("the host read no complete shutdown (CSTS.SHST = 2)", "s"))
-    least, most = max(spans, key=lambda one: one[1])
+    least, most = (max(ends) for ends in zip(*spans))
     middle, half = (least + most) / 2, (most - least) / 2
+    several = f"; the longest of {len(spans)}" if len(spans) > 1 else ""
     figure = Figure(middle, math.hypot(half, context.model.interval_u(most)), "s", lost)
     return Observation(
         "",
         figure,
         doubt=f"{unseen} of {len(begun)} shutdowns were not read as complete" if unseen else "",
-        remark=f"the host read CSTS {most - least:.3g} s apart" + (f"; the longest of {len(spans)}" if len(spans) > 1 else ""),
+        remark=f"between {least:.3g} and {most:.3g} s, as the host read CSTS{several}",
     )

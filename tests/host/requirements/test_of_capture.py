@@ -175,6 +175,14 @@ UNKNOWN = 0xFFFFFFFF
             0.49,
             0.5,
         ),
+        (  # one of 0 to 0.9 s, and one of 0.6 to 0.61 s: the longest took 0.6 s at least
+            [
+                *((100, "SHUTDOWN", 1, 0), (1000, "SHUTDOWN_STATUS", 2, UNKNOWN), (2000, "CC_EN", 0, 0)),
+                *((3000, "SHUTDOWN", 1, 0), (3610, "SHUTDOWN_STATUS", 2, 10)),
+            ],
+            0.6,
+            0.9,
+        ),
     ],
 )
 def test_a_shutdown_ends_between_two_reads_of_the_host(
