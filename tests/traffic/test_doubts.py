@@ -96,6 +96,31 @@ def is_lending(row: tuple[int, int, int, bytes]) -> bool:
     return row[1] == DOWN and tlp[0] == 0x4A and len(tlp) == 76 and tlp[12] == 0x09 and tlp[52] == 0x0D and tlp[56] & 1 == 1
 
 
+@pytest.mark.parametrize(("kind", "opcode", "failed"), [("opcodes", 0x7A, False), ("opcodes", 0x0E, False), ("data_ca", 0x01, True)])
+def test_data_against_the_direction_of_its_command_is_flagged(kind: str, opcode: int, failed: bool, tmp_path: Path) -> None:
+    """The drive reads in the buffer of a command that brings data, or writes in one that takes data. No length shows it.
+
+    NVMe, Opcode, bits 1:0: the lengths of 7Ah and 0Eh are not known here, and a failed write may move less than its length.
+    """
+    traffic = generate(draw(4, (kind,), 120))
+    deed = next(d for d in traffic.deeds if d.opcode == opcode and d.qid and d.fetch and d.cqe and bool(d.status) == failed)
+    assert deed.fetch is not None and deed.cqe is not None
+    sqes = (row for row in traffic.records if row[1] == DOWN and row[3][0] == 0x4A and len(row[3]) == 76)
+    cid = deed.cid.to_bytes(2, "little")
+    sqe = next(row[3][12:] for row in sqes if deed.fetch <= row[0] <= deed.cqe and (row[3][12], row[3][14:16]) == (opcode, cid))
+    pointer, before_ps = int.from_bytes(sqe[24:32], "little"), deed.cqe - 2000
+    if opcode & 1:
+        added = [(before_ps, UP, 0, packets.memory(False, pointer, 8, 0x0100) + bytes(32))]
+    else:
+        answer = packets.completion(32, DEVICE, 0x0100, 1023, 128, pointer & 0x7F) + bytes(128)
+        added = [(deed.cqe - US, UP, 0, packets.memory(True, pointer, 32, 0x0100, 1023)), (before_ps, DOWN, 0, answer)]
+    flags = []
+    for rows in (traffic.records, sorted([*traffic.records, *added], key=lambda row: row[0])):
+        stream = played(replace(traffic, records=rows), tmp_path)
+        flags += [account.flags for found, account in match(traffic.deeds, stream.accounts)[0] if found is deed]
+    assert flags == [0, DATA_PARTIAL]
+
+
 def is_of_feature(account: Account) -> bool:
     """Whether a record is of such a command."""
     return account.qid == 0 and account.values["opcode"] == 0x09 and account.values["slba"] == 0x0D
