@@ -13,8 +13,6 @@ from cocotbext.nvmetap.coverage import Coverage
 from tests import needs
 from tests.nvmetap_models import simulate
 
-needs.library("cocotbext.nvmetap.rules")
-
 EXAMPLE = simulate.PACKAGE / "examples" / "controller"
 FOUND = {1: "CQE_PHASE", 2: "WRITE_OUTSIDE", 3: "INTERRUPT_EARLY"}
 
