@@ -26,7 +26,7 @@ import cocotb_tools.config
 from cocotb_tools.runner import get_runner
 from wattbell_gateware import verilog
 
-from tests.gateware.verilate import find_verilator
+from tests.gateware.verilate import COMPILER, find_verilator
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "gateware"
@@ -34,10 +34,6 @@ PATHS = (str(ROOT), str(ROOT / "hw"))
 """Modules imported by name in simulated tests: tests.gateware.phy.traffic, afe.merge."""
 OPTIMISE = "-O1"
 """C++ compiler options: models here run for seconds, so a quick build wins over a quick model."""
-
-
-COMPILER = "clang++" if shutil.which("clang++") else "g++"
-"""Clang takes half as long for Verilator's output."""
 
 _ROWS = re.compile(r"^  initial begin\n((?:    (\S+)\[\d+\] = (\S+);\n)(?:    \2\[\d+\] = \3;\n)+)  end\n", re.M)
 
@@ -171,9 +167,10 @@ def run(
 ) -> None:
     """Build `component` and run the cocotb module `test_module` of the folder of `here` on it.
 
-    The tests get `env`; `testcase` picks one test. Raises :class:`SimulationError` if a test fails or none ran.
+    `component` may be the folder that :func:`build` returned: elaborating a large component takes seconds. The tests get `env`;
+    `testcase` picks one test. Raises :class:`SimulationError` if a test fails or none ran.
     """
-    folder = build(component, name, wrapper=wrapper)
+    folder = component if isinstance(component, Path) else build(component, name, wrapper=wrapper)
     tag = hashlib.sha256(repr((test_module, testcase, sorted((env or {}).items()), seed)).encode()).hexdigest()[:12]
     runs = folder / f"run-{test_module}-{testcase or 'all'}-{tag}"
     shutil.rmtree(runs, ignore_errors=True)

@@ -13,8 +13,10 @@ MODEL = (
     *("--x-assign", "fast", "--x-initial", "fast"),
 )
 """For Verilator. Its warnings are `make lint`'s."""
-COMPILER = ("OPT_FAST=-O1", "OPT_SLOW=-O0")
-"""For the C++ compiler: build time matters more than speed."""
+COMPILER = "clang++" if shutil.which("clang++") else "g++"
+"""Clang takes half as long for Verilator's output."""
+MAKE = (f"CXX={COMPILER}", f"LINK={COMPILER}", "OPT_FAST=-O1", "OPT_SLOW=-O0")
+"""For Verilator's makefiles: build time matters more than speed."""
 
 
 def find_verilator() -> str:

@@ -20,7 +20,7 @@ from wattbell_gateware.nvme import tracker
 from wattbell_gateware.tlp import TlpMerge
 from wattbell_gateware.verilog import convert
 
-from tests.gateware.verilate import COMPILER, MODEL, find_verilator
+from tests.gateware.verilate import MAKE, MODEL, find_verilator
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[2] / "build"
@@ -94,7 +94,7 @@ def build(variant: str) -> Path:
         else:
             generate.generate(rtl, [variant])
     sources = [HERE / "top.v", rtl / f"{variant}.v", HERE / "player.cpp"]
-    made_by = repr((MODEL, COMPILER, width, ticks, serial)).encode()
+    made_by = repr((MODEL, MAKE, width, ticks, serial)).encode()
     digest = hashlib.sha256(b"".join([made_by, *(path.read_bytes() for path in sources)])).hexdigest()[:16]
     folder = BUILD / "gateware" / f"player-{variant}-{digest}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ def build(variant: str) -> Path:
                 "-CFLAGS",
                 f"-DWIDTH={width} -DTICKS={ticks}{' -DSERIAL' if serial else ''}",
                 "-MAKEFLAGS",
-                " ".join((*COMPILER, *(["OBJCACHE=ccache"] if shutil.which("ccache") else []))),
+                " ".join((*MAKE, *(["OBJCACHE=ccache"] if shutil.which("ccache") else []))),
                 *(["+define+SERIAL"] if serial else []),
                 *map(str, sources),
             ]

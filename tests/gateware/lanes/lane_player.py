@@ -23,7 +23,7 @@ from wattbell_spec.registers import by_name
 
 from tests.gateware.lanes.lanes_top import InstrumentTop, ReceiverTop
 from tests.gateware.phy.transmitter.fast import words
-from tests.gateware.verilate import COMPILER, MODEL, find_verilator
+from tests.gateware.verilate import COMPILER, MAKE, MODEL, find_verilator
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[2] / "build/gateware"
@@ -120,7 +120,7 @@ def _verilog(make: type, name: str) -> str:
 def _model(make: type, name: str) -> Path:
     """Return the folder with V`name`.h and a library of the model, built once per content."""
     text = _verilog(make, name)
-    folder = BUILD / f"lanes-{name}-{_digest(text.encode(), repr((MODEL, COMPILER)).encode())}"
+    folder = BUILD / f"lanes-{name}-{_digest(text.encode(), repr((MODEL, MAKE)).encode())}"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -128,7 +128,7 @@ def _model(make: type, name: str) -> Path:
             (folder / f"{name}.v").write_text(text)
             _call(find_verilator(), "--cc", *MODEL, "--prefix", f"V{name}", "--top-module", name, "-Mdir", folder, folder / f"{name}.v")
             ccache = ["OBJCACHE=ccache"] if shutil.which("ccache") else []
-            _call("make", "-C", folder, "-f", f"V{name}.mk", "-j", "2", *COMPILER, *ccache, f"libV{name}")
+            _call("make", "-C", folder, "-f", f"V{name}.mk", "-j", "2", *MAKE, *ccache, f"libV{name}")
             for old in folder.glob("*.gch"):
                 old.unlink()
             (folder / "built").touch()
@@ -143,7 +143,7 @@ def build() -> Path:
     if not target.exists():
         root = subprocess.run([find_verilator(), "--getenv", "VERILATOR_ROOT"], capture_output=True, text=True, check=True).stdout.strip()
         _call(
-            "g++",
+            COMPILER,
             "-std=c++17",
             "-O1",
             *(f"-I{m}" for m in models),

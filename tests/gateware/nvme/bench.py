@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -95,6 +96,18 @@ class Bench:
         )
         end = None
         tpc = self.ticks_per_clock
+        events_valid, events_done = dut.events__valid, dut.events_done
+        cfg_ready, busy, deadline_port, now_port, edge, read_only = (
+            dut.cfg__ready,
+            dut.busy,
+            dut.deadline,
+            dut.now,
+            RisingEdge(dut.clk),
+            ReadOnly(),
+        )
+        configuring = False
+        gc.collect()
+        gc.freeze()  # the traffic and its model are alive to the end: the collector would walk them all the time
         while True:
             # --- inputs of this cycle
             while pins and pins[0].tick <= self.now:
@@ -102,6 +115,7 @@ class Bench:
                 getattr(dut, pin.signal).value = pin.value
                 if pin.signal == "cfg__payload":
                     dut.cfg__valid.value = 1
+                    configuring = True
                     break
             active = False
             for d in (DOWN, UP):
@@ -116,23 +130,23 @@ class Bench:
                 elif valid_now[d]:
                     ports[d][0].value = 0
                     valid_now[d] = 0
-            dut.now.value = self.now
-            await ReadOnly()
+            now_port.value = self.now
+            await read_only
             # --- outputs of this cycle
             got = False
             for valid, payload, layout, into in outs:
                 if int(valid.value):
                     into.append(unpack(layout, int(payload.value)))
                     got = True
-            if int(dut.events__valid.value):
-                self.done.append((unpack(EVENT, int(dut.events__payload.value)), int(dut.events_done.value)))
-            taken = int(dut.cfg__ready.value)
+                    if valid is events_valid:
+                        self.done.append((into[-1], int(events_done.value)))
+            taken = configuring and int(cfg_ready.value)
             # --- how far time may go
             step = tpc
-            idle = not (active or got or current[0] or current[1] or taken or int(dut.busy.value))
+            idle = not (active or got or current[0] or current[1] or taken or int(busy.value))
             if idle:
                 waiting = [q[0].tick for q in (todo[0], todo[1], pins) if q]
-                deadline = int(dut.deadline.value)
+                deadline = int(deadline_port.value)
                 if not waiting and end is None:
                     end = self.now + settle
                 if not waiting and self.now >= end:
@@ -142,9 +156,11 @@ class Bench:
                     step = max(tpc, -(-(target - self.now) // tpc) * tpc)
             self.now += step
             self.clocks += 1
-            await RisingEdge(dut.clk)
+            await edge
             if taken:
                 dut.cfg__valid.value = 0
+                configuring = False
+        gc.unfreeze()
 
     async def counters(self) -> dict[str, int]:
         """All counters; those of a direction have its name at their end, as on the wire."""

@@ -14,10 +14,18 @@ from tests.gateware import harness
 pytestmark = pytest.mark.xdist_group("tracker")  # one worker builds the model
 
 
-@pytest.fixture(autouse=True)
-def garbled(monkeypatch):
+@pytest.fixture(autouse=True, scope="module")
+def garbled():
     """Inverts every undefined bit of a block RAM's output, so that any use of it shows."""
-    monkeypatch.setattr(FieldTable, "garbles", True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FieldTable, "garbles", True)
+        yield
+
+
+@pytest.fixture(scope="module")
+def model(garbled):
+    """Return the folder of the tracker's model, elaborated once for all tests."""
+    return harness.build(NvmeTracker(128, 4), "tracker")
 
 
 @pytest.mark.parametrize(
@@ -36,9 +44,9 @@ def garbled(monkeypatch):
         ("cocotb_resets", 1),
     ],
 )
-def test_tracker(module, seed):
+def test_tracker(model, module, seed):
     env = {"WIDTH": "128", "TICKS": "4", "SEED": str(seed)}
-    harness.run(NvmeTracker(128, 4), name="tracker", test_module=module, here=__file__, env=env, seed=seed)
+    harness.run(model, name="tracker", test_module=module, here=__file__, env=env, seed=seed)
 
 
 @pytest.mark.long
