@@ -414,6 +414,23 @@ mod tests {
         assert!((0..200).all(|u| Ftl::new(GEOMETRY, Before::Nothing).place(u).is_none()));
     }
 
+    #[test]
+    fn the_cache_holds_whole_stripes_spread_over_the_drive() {
+        let units = 4000 * STRIPE;
+        let ftl = Ftl::new(Geometry { units, ..GEOMETRY }, Before::Aside(64));
+        let slc = |unit| ftl.place(unit).unwrap().slc;
+        let stripes: Vec<bool> = (0..units).step_by(STRIPE as usize).map(slc).collect();
+        assert!(
+            (0..units).all(|unit| slc(unit) == stripes[(unit / STRIPE) as usize]),
+            "64 of 256 stripes, each as a whole"
+        );
+        for part in stripes.chunks(1000) {
+            assert!((200..300).contains(&part.iter().filter(|slc| **slc).count()), "about 250 of each 1000");
+        }
+        let longest = stripes.split(|slc| !slc).map(<[bool]>::len).max().unwrap();
+        assert!(longest < 20, "in no large pieces: {longest}");
+    }
+
     /// A padded superblock is freed only if nothing in it holds data any more.
     #[test]
     fn padding_closes_a_superblock_and_frees_only_an_empty_one() {

@@ -201,6 +201,47 @@ fn writes_past_the_cache_go_through_it_at_the_rate_of_folding() {
     assert_eq!((flash.holdings().in_slc + flash.holdings().in_dense), flash.units, "nothing is lost on the way");
 }
 
+/// Writes 8 GB to an empty drive with a cache of 2 GB: which tenths of a GB were as fast as the first, and the least data in the cache
+/// behind the first 2 GB, in tenths of a GB.
+fn past_the_cache(mode: &str) -> (Vec<bool>, f64, Flash) {
+    let change = format!(
+        "past_cache = '{mode}'\nslc_cache_empty_gb = 2.0\nslc_cache_full_gb = 2.0\nfold_burst_gb = 0.4\ndrain_share = 0.25\n\
+         superblock_mib = 32"
+    );
+    let (mut flash, mut meter) = flash("intel-600p", Condition::Empty, &change);
+    let tenth = 100_000_000 / UNIT;
+    let (mut now, mut took, mut least) = (0, Vec::new(), f64::MAX);
+    for k in 0..80 {
+        for unit in k * tenth..(k + 1) * tenth {
+            flash.write(0, unit, 1.0, &mut meter); // as fast as the dies take it
+        }
+        took.push(flash.programmed_ps() - now);
+        now = flash.programmed_ps();
+        if k > 20 {
+            least = least.min(flash.holdings().in_slc as f64 / tenth as f64);
+        }
+    }
+    (took.iter().map(|t| *t < took[0] * 3 / 2).collect(), least, flash)
+}
+
+#[test]
+fn a_drained_cache_takes_data_again_once_a_burst_of_it_is_folded() {
+    let (fast, least, flash) = past_the_cache("drain");
+    assert!(fast[..18].iter().all(|f| *f), "{fast:?}");
+    // a page is folded for four that are written: a burst of 0.4 GB for each 1.6 GB
+    let later = fast[22..].iter().filter(|f| **f).count();
+    assert!((6..=16).contains(&later), "12 of 58 are bursts: {fast:?}");
+    assert!((20.0 - 4.0 - 2.0..19.0).contains(&least), "the cache is emptied by a burst and no further: {least}");
+    assert!(flash.holdings().moved > 0);
+}
+
+#[test]
+fn new_data_goes_past_a_full_cache_where_the_profile_says_so() {
+    let (fast, least, flash) = past_the_cache("direct");
+    assert!(fast[..18].iter().all(|f| *f) && fast[22..].iter().all(|f| !*f), "{fast:?}");
+    assert!(least > 18.0 && flash.holdings().moved == 0, "{least}");
+}
+
 #[test]
 fn a_cache_of_data_that_was_written_over_is_cheap_to_fold() {
     let rate = |span: u64| {
