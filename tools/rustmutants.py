@@ -17,7 +17,7 @@ FILES = ("ssd/src/power/*.rs", "ssd/src/driver/truth.rs", "ssd/src/flash/*.rs", 
 """Files, below ``sim`` as cargo-mutants names them, that make the joules, times and states behind all claims about energy."""
 NOT_MADE = ("ssd/src/flash/tests.rs",)
 QUICK = (
-    "export CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_INCREMENTAL=true"
+    "export CARGO_PROFILE_RELEASE_OPT_LEVEL=2 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_INCREMENTAL=true"
     " CARGO_PROFILE_RELEASE_DEBUG=none"
 )
 """A build of seconds, not of half a minute: most faults are found by tests that take less."""

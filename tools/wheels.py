@@ -1,5 +1,5 @@
-"""Makes the two wheels that Wattbell is installed from without a checkout: ``wattbell``, pure, and ``wattbell_sim`` with the simulator.
-Beside them it puts the lists of the packages that they need, with versions and hashes.
+"""Makes the wheels that are used without a checkout: ``wattbell``, pure; ``wattbell_sim`` with the simulator; ``cocotbext_nvmetap``, the
+monitor for cocotb. Beside them it puts the lists of the packages that the first two need, with versions and hashes.
 
     python -m tools.wheels [--out build/wheels]
 
@@ -38,7 +38,7 @@ class WheelError(Exception):
 
 
 def version() -> str:
-    """Version of both wheels."""
+    """Version of the first two wheels."""
     return __version__
 
 
@@ -53,6 +53,15 @@ def pure_wheel(out: Path) -> Path:
                 shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
             else:
                 shutil.copy(ROOT / name, source / name)
+        return _build(source, out)
+
+
+def monitor_wheel(out: Path) -> Path:
+    """Wheel ``cocotbext_nvmetap`` in the folder `out`; its version is its own."""
+    with tempfile.TemporaryDirectory() as work:
+        source = Path(work) / "source"
+        shutil.copytree(ROOT / "cocotbext", source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build", "examples"))
+        shutil.copy(ROOT / "LICENSE", source)
         return _build(source, out)
 
 
@@ -120,14 +129,14 @@ def _oldest_platform(wheel: Path) -> str:
 
 
 def main() -> int:
-    """Make both."""
+    """Make all."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "wheels", help="folder to write (default: build/wheels)")
     out = parser.parse_args().out
-    for old in out.glob("wattbell*.whl"):
+    for old in (*out.glob("wattbell*.whl"), *out.glob("cocotbext*.whl")):
         old.unlink()
     try:
-        for wheel in (pure_wheel(out), simulator_wheel(out)):
+        for wheel in (pure_wheel(out), simulator_wheel(out), monitor_wheel(out)):
             print(f"{wheel} ({wheel.stat().st_size / 1e6:.1f} MB)")
         _copy((FOLDER / f"{name}.txt" for name in FOR_WHEELS), out / FOLDER.name)
     except WheelError as error:

@@ -1,4 +1,4 @@
-"""Cocotb tests of the monitor; test_cocotb.py runs them. No design is under test: the top module is empty.
+"""Cocotb tests of the monitor; test_cocotb.py runs them. No design is under test: the top module has nothing but a supply.
 
 A few lines of host and drive on cocotbext-pcie's root complex and memory endpoint make the traffic: nothing of the package but its monitor.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import cocotb
 from cocotb.triggers import Timer, with_timeout
 from cocotb.utils import get_sim_time
-from cocotbext.nvmetap import CallSource, Command, Direction, Monitor, PcieLinkSource
+from cocotbext.nvmetap import CallSource, Command, Direction, Monitor, PcieLinkSource, SupplyRail, watch_rail
 from cocotbext.pcie.core import MemoryEndpoint, RootComplex  # type: ignore[import-untyped]
 from cocotbext.pcie.core.device import Device  # type: ignore[import-untyped]
 
@@ -88,27 +88,39 @@ async def watches_a_link_of_cocotbext_pcie(_dut: Any) -> None:
 
 
 @cocotb.test()
-async def takes_any_source(_dut: Any) -> None:
-    """A test bench of one's own shows TLPs, and waits for commands meanwhile."""
-    source = CallSource()
-    monitor = Monitor(source)
+async def takes_any_source(dut: Any) -> None:
+    """A test bench of one's own shows TLPs, and waits for commands meanwhile. The supply changes with each doorbell and CQE."""
+    source, rail = CallSource(), SupplyRail()
+    cocotb.start_soon(watch_rail(rail, dut.volts, dut.amps))
+    monitor = Monitor(source, rail=rail)
     played = traffic(7, 20)
+    in_flight = 0
 
     async def play() -> None:
+        nonlocal in_flight
         for packet in played.packets:
             await Timer(packet.time_ps - _now(), "ps")
+            in_flight += (packet.label == "fetch") - (packet.label == "cqe")
+            dut.amps.value = 0.25 * in_flight
             source.show(Direction.DOWN if packet.down else Direction.UP, bytes(packet.data))
 
     start_ps = _now()
     for packet in played.packets:
         packet.time_ps += start_ps
     task = cocotb.start_soon(play())
-    number = 0
+    number, powers = 0, []
     async for command in monitor:
         number += 1
         assert command.doubts == ()
+        assert command.fetch_ps is not None and command.cqe_ps is not None
+        powers.append((command, command.mean_w))
         if number == len(played.truth):
             break
     await task
+    spans = [(command.fetch_ps, command.cqe_ps) for command, _ in powers]
+    for command, mean_w in powers:
+        length = command.cqe_ps - command.fetch_ps
+        beside = sum(max(0, min(stop, command.cqe_ps) - max(start, command.fetch_ps)) for start, stop in spans)
+        assert mean_w is not None and abs(mean_w - 3.3 * 0.25 * beside / length) < 1e-6, (mean_w, beside / length)
     assert monitor.checker.passed
     assert not monitor.observer.unmatched

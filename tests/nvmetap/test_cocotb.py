@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.needs("iverilog")
 def test_monitor_in_a_simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "empty.v").write_text("`timescale 1ps/1ps\nmodule empty;\n  initial #0;\nendmodule\n")
+    (tmp_path / "empty.v").write_text("`timescale 1ps/1ps\nmodule empty;\n  real volts = 3.3, amps = 0.0;\nendmodule\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(ROOT), str(ROOT / "cocotbext"), *sys.path)))
     runner = get_runner("icarus")
     runner.build(sources=[tmp_path / "empty.v"], hdl_toplevel="empty", build_dir=tmp_path / "build", timescale=("1ps", "1ps"))

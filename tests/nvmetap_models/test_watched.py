@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
+import venv
 from pathlib import Path
 
+import polars as pl
 import pytest
+from cocotbext.nvmetap import LinkObserver
 from cocotbext.nvmetap.coverage import Coverage
+from wattbell.capture import open_capture
 
 from tests import needs
+from tests.nvmetap.wbt import watch
 from tests.nvmetap_models import simulate
+from tests.patience import PATIENCE_S
+from tools import wheels
 
 EXAMPLE = simulate.PACKAGE / "examples" / "controller"
 FOUND = {1: "CQE_PHASE", 2: "WRITE_OUTSIDE", 3: "INTERRUPT_EARLY"}
@@ -22,15 +32,32 @@ def test_each_fault_of_the_drive_breaks_its_rule(tmp_path: Path) -> None:
     simulate.run("cocotb_watched", tmp_path)
 
 
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the Python of a venv with the wheels of the monitor and of Wattbell, and the packages of the tests' venv, not the checkout."""
+    place = tmp_path_factory.mktemp("venv")
+    venv.create(place / "venv", symlinks=True)
+    python = place / "venv" / "bin" / "python"
+    made = [str(wheels.monitor_wheel(place)), str(wheels.pure_wheel(place))]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--python", str(python)]
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", *made], check=True, timeout=PATIENCE_S)
+    (own,) = (place / "venv").glob("lib/python*/site-packages")
+    (own / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return python
+
+
 @pytest.mark.parametrize("simulator", ["icarus", "verilator"])
-def test_the_example_finds_its_three_bugs(simulator: str, tmp_path: Path) -> None:
+def test_the_example_finds_its_three_bugs(simulator: str, installed: Path, tmp_path: Path) -> None:
+    """The example outside the checkout, on the wheels."""
     if simulator == "icarus":
         needs.program("iverilog")
     paths = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    example = shutil.copytree(EXAMPLE, tmp_path / "controller", ignore=shutil.ignore_patterns("build", "__pycache__"))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "WATTBELL"))}
     done = subprocess.run(
-        [sys.executable, "run.py", simulator, "--out", str(tmp_path)],
-        cwd=EXAMPLE,
-        env={**os.environ, "PATH": paths, "PYTHONPATH": str(simulate.PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"},
+        [installed, "run.py", simulator, "--out", str(tmp_path)],
+        cwd=example,
+        env={**kept, "PATH": paths, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         check=False,
@@ -44,4 +71,10 @@ def test_the_example_finds_its_three_bugs(simulator: str, tmp_path: Path) -> Non
     assert coverage.missing({"opcode": ["02h read"], "pointer": ["PRP"], "depth": ["1", "2", "3-4"], "reset": ["first life"]}) == []
     # identify, two queues, 36 reads, a flush and a read out of range; then two queues and a read
     assert coverage.along("reset") == {"first life": 41, "after a reset": 3, "cut by a reset": 0}
+    capture = open_capture(tmp_path / simulator / "bug0" / "capture").commands.collect()
+    assert (len(capture), len(capture.filter(pl.col("flags") != 0))) == (44, 0)
+    assert capture.filter((pl.col("qid") == 1) & (pl.col("opcode") == 2) & (pl.col("status") == 0)).height == 37
+    events = json.loads((tmp_path / simulator / "bug0" / "trace.json").read_text())["traceEvents"]
+    assert sum(event["ph"] == "b" for event in events) == 44
+    assert len(watch((tmp_path / simulator / "bug0" / "run.wbt").read_bytes(), LinkObserver())) == 44
     assert "4 run(s)" in (tmp_path / simulator / "coverage.html").read_text()

@@ -1,12 +1,14 @@
-"""Sources of TLPs: the link of cocotbext-pcie, and a source that a test bench drives by hand."""
+"""Sources of TLPs: the link of cocotbext-pcie, and a source that a test bench drives by hand. The rail out of signals."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from cocotb.triggers import First, ValueChange
 from cocotb.utils import get_sim_time
 
 from .monitor import TlpSink
+from .power import SupplyRail
 from .tlp import Direction
 
 
@@ -56,3 +58,10 @@ class PcieLinkSource(CallSource):
             await send(packet)
 
         port.handle_tx = handle_tx
+
+
+async def watch_rail(rail: SupplyRail, volts: Any, amps: Any) -> None:
+    """Follow two signals of type real, in V and A, for ever: ``cocotb.start_soon(watch_rail(rail, dut.vdd_v, dut.vdd_a))``."""
+    while True:
+        rail.set(round(get_sim_time("ps")), float(volts.value), float(amps.value))
+        await First(ValueChange(volts), ValueChange(amps))

@@ -63,3 +63,5 @@ class Command:
     queue_depth: int | None = None
     """Commands of its SQ in flight at its fetch, with itself."""
     doubts: tuple[Doubt, ...] = ()
+    mean_w: float | None = None
+    """Mean power of the drive from fetch to CQE in W, with all that it does meanwhile. None without a rail, or without both instants."""

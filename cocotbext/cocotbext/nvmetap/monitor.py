@@ -10,6 +10,7 @@ from cocotb.utils import get_sim_time
 
 from .command import Command
 from .observer import LinkObserver
+from .power import SupplyRail
 from .rules import Checker, Rule
 from .tlp import Direction
 
@@ -30,17 +31,24 @@ class Monitor:
     :attr:`observer` is the core, with ``unmatched``; :attr:`checker` collects breaches of the protocol.
     """
 
-    def __init__(self, source: TlpSource, *, disabled: Iterable[Rule] = (), **options: Any) -> None:
+    def __init__(self, source: TlpSource, *, disabled: Iterable[Rule] = (), rail: SupplyRail | None = None, **options: Any) -> None:
         """Subscribe to ``source``.
 
         Parameters:
             disabled: Rules that the checker leaves out.
+            rail: Supply of the drive; it gives each command its :attr:`~Command.mean_w`.
             options: Keyword arguments of :class:`LinkObserver`: ``bar0``, ``timeout_ps``.
         """
         self._commands: Queue[Command] = Queue()
-        self.observer = LinkObserver(self._commands.put_nowait, **options)
+        self._rail = rail
+        self.observer = LinkObserver(self._finish, **options)
         self.checker = Checker(self.observer, disabled=disabled)
         source.subscribe(self.observer.feed)
+
+    def _finish(self, command: Command) -> None:
+        if self._rail is not None and command.fetch_ps is not None and command.cqe_ps is not None:
+            command.mean_w = self._rail.mean_w(command.fetch_ps, command.cqe_ps)
+        self._commands.put_nowait(command)
 
     async def command(self) -> Command:
         """Wait for the next command that a CQ head doorbell or a reset has finished."""

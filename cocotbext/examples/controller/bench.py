@@ -1,8 +1,11 @@
 """Test bench of controller.v: a host model drives it, a monitor watches it, and rules judge it.
 
-run.py starts it. Its results are files in $OUT: violations as JUnit, and coverage.
+run.py starts it. Its results are files in $OUT: violations as JUnit, coverage, a trace for Perfetto, a bus trace, and a capture of
+Wattbell where that is installed.
 """
 
+import importlib
+import importlib.util
 import logging
 import os
 import struct
@@ -13,7 +16,7 @@ from typing import Any
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import Timer
-from cocotbext.nvmetap import Monitor, PcieLinkSource
+from cocotbext.nvmetap import Command, Monitor, PcieLinkSource, TraceWriter, write_perfetto
 from cocotbext.nvmetap.coverage import Coverage
 from cocotbext.nvmetap.host import CommandError, HostError, NvmeHost
 from cocotbext.nvmetap.stream import StreamEndpoint
@@ -50,16 +53,22 @@ async def exercise(host: NvmeHost, end_life: Callable[[], None]) -> None:
 async def reads_are_right_and_legal(dut: Any) -> None:
     cocotb.start_soon(Clock(dut.clk, 4, unit="ns").start())
     dut.rst.value = 1
-    device, root, coverage = Device(), RootComplex(), Coverage()
+    device, root, coverage, out = Device(), RootComplex(), Coverage(), Path(os.environ["OUT"])
     device.append_function(StreamEndpoint(dut))
     root.make_port().connect(device)
-    monitor = Monitor(PcieLinkSource(device.upstream_port))
+    source = PcieLinkSource(device.upstream_port)
+    monitor, trace = Monitor(source), TraceWriter(out / "run.wbt", source)
     await Timer(40, "ns")
     dut.rst.value = 0
+    commands: list[Command] = []
 
-    def end_life() -> None:
+    def take() -> None:
         for command in monitor.finished():
             coverage.add(command)
+            commands.append(command)
+
+    def end_life() -> None:
+        take()
         coverage.begin_life()
 
     failure = None
@@ -68,9 +77,12 @@ async def reads_are_right_and_legal(dut: Any) -> None:
     except (HostError, AssertionError) as error:
         failure = str(error).splitlines()[0]
     monitor.close()
-    for command in monitor.finished():
-        coverage.add(command)
-    out, broken = Path(os.environ["OUT"]), ", ".join(rule.name for rule in monitor.checker.counts)
+    trace.close()
+    take()
     coverage.save(out / "coverage.json")
+    write_perfetto(out / "trace.json", commands)
+    if importlib.util.find_spec("wattbell"):
+        importlib.import_module("cocotbext.nvmetap.capture").write_capture(out / "capture", commands)
     monitor.checker.write_junit(out / "rules.xml", "controller")
+    broken = ", ".join(rule.name for rule in monitor.checker.counts)
     assert not failure and not broken, f"the host: {failure or 'no error'}; rules broken: {broken or 'none'}"
