@@ -11,7 +11,7 @@ OUT ?= build/demo
 LEVEL ?= dev
 only_run = $(if $(filter run,$(LEVEL)),$(1))
 
-.PHONY: help setup sim controller rtl rtl-all rtl-tests wheels wheels-check guest openhtf demo test long bare test-python test-rust lint lint-rtl lint-javascript docs box bench-page compare formal tap alignments gates load false-calls firmware-gate verdicts tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy traffic soak requirements mutants clean
+.PHONY: help setup sim controller rtl verilog rtl-all rtl-tests wheels wheels-check guest openhtf demo test long bare test-python test-rust lint lint-rtl lint-javascript docs box bench-page compare formal tap alignments gates load false-calls firmware-gate verdicts tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy traffic soak requirements mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -37,6 +37,9 @@ controller: setup firmware  ## the controller Verilated for the virtual rig, and
 rtl: setup controller  ## the gateware as Verilog, and Verilated for the virtual rig
 	@$(PY) -m wattbell_gateware.generate --out build/rtl $(call only_run,--variant instrument_x4_word)
 	@sim/rig/build-rtl.sh $(call only_run,--quick) x4_word
+
+verilog: setup  ## the tap as Verilog for other designs, in build/tap: docs/tap-in-a-design.md
+	@$(PY) -m wattbell_gateware.tap --out build/tap
 
 rtl-all: rtl  ## the same with the ADC's serial pins simulated as well (benchmarks compare the two)
 	@sim/rig/build-rtl.sh all

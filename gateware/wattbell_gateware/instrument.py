@@ -54,7 +54,7 @@ COMMAND_BITS = data.StructLayout({bits.name.lower(): bits.width for bits in by_n
 class Options:
     """Build options of an instrument. Raises :class:`ValueError` for values that do not exist.
 
-    - ``width``: bits of the TLP datapath, 64 or 128.
+    - ``width``: bits of the TLP datapath: 128.
     - ``ticks_per_clock``: nanoseconds a clock: 4 (250 MHz), 8 (125 MHz) or 16 (62.5 MHz).
     - ``adc``: ``"serial"`` (pins of two serial ADCs) or ``"word"`` (words from the simulator). At 62.5 MHz the serial ADCs need a
       domain ``fast`` of 125 MHz that rises with ``sync``.

@@ -194,6 +194,7 @@ class Traffic:
         else:
             self.config_read(0x50, 0x0007_7011)  # MSI-X with 8 vectors, next 70h
             self.config_read(0x54, TABLE | (2 if self.messages == "elsewhere" else 0))
+            self.config_write(0x50, 0x8007_7011)  # enabled
         self.config_read(0x70, 0x0002_0010)  # PCI Express, the last
         for register, value in ((0x10, BAR & 0xFFFF_FFFF | 4), (0x14, BAR >> 32)):
             self.config_write(register, 0xFFFF_FFFF)

@@ -35,7 +35,7 @@ class NvmeTracker(wiring.Component):
 
     Parameters
     ----------
-    width : bits of the TLP streams, 64 or 128.
+    width : bits of the TLP streams: 128. :class:`~wattbell_gateware.tap.FlatTap` takes 64.
     ticks_per_clock : ticks of a clock, 1 .. 256.
     queues : entries of the queue tables, a power of 2 of at most 64.
     slots : commands in flight, a power of 2 of at most 1024.
@@ -94,6 +94,8 @@ class NvmeTracker(wiring.Component):
         for name, value, top in (("queues", queues, 64), ("slots", slots, 1024)):
             if value & (value - 1) or not 2 <= value <= top:
                 raise ValueError(f"{name} must be a power of 2 between 2 and {top}, not {value!r}")
+        if width != 128:
+            raise ValueError(f"width must be 128, not {width!r}")
         if not 1 <= ticks_per_clock <= 256:
             raise ValueError(f"ticks_per_clock must be 1 .. 256, not {ticks_per_clock!r}")
         self.width = width

@@ -61,7 +61,7 @@ def test_tracker_of_the_ecp5():
 
 def test_parameters_are_checked(monkeypatch):
     monkeypatch.setattr(NvmeTracker, "_MustUse__silence", True)  # what was rejected cannot be elaborated
-    for bad in ({"queues": 3}, {"slots": 2048}, {"width": 32}, {"ticks_per_clock": 0}):
+    for bad in ({"queues": 3}, {"slots": 2048}, {"width": 32}, {"width": 64}, {"ticks_per_clock": 0}):
         with pytest.raises(ValueError, match="must be"):
             NvmeTracker(**({"width": 128, "ticks_per_clock": 4} | bad))
     gc.collect()  # while they are still silenced
