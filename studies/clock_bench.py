@@ -108,7 +108,7 @@ def told(rng: np.random.Generator, span: tuple[int, int]) -> Burst:
 
 
 def by_pattern(recording: Recording, case: Case, rng: np.random.Generator, settle_s: float) -> ClockMap:
-    """From both patterns."""
+    """Estimate the clock from both patterns."""
     bursts = [[told(rng, span) for span in pattern] for pattern in recording.patterns]
     return match_pattern(case.time_s, case.power_w, bursts, offset_limit_s=10.5, settle_s=settle_s)
 

@@ -69,7 +69,7 @@ class Rail:
     until_j: Float
 
     def energy(self, first_tick: float, last_tick: float) -> float:
-        """In J between two ticks."""
+        """Return the energy between two ticks in J."""
         ends = [first_tick, last_tick]
         place = np.searchsorted(self.ticks, ends, side="right") - 1
         low, high = self.until_j[place] + self.power_w[place] * (np.array(ends) - self.ticks[place]) * 1e-9

@@ -180,7 +180,7 @@ class Truth:
 
 
 def truth_of(folder: Path, context: Context) -> Truth:
-    """From ``truth-states.csv`` and ``truth-commands.csv``."""
+    """Read the truth from ``truth-states.csv`` and ``truth-commands.csv``."""
     origin = int((context.capture.meta.get("conditions") or {}).get("trace_origin_tick") or 0)
     frame = pl.read_csv(folder / "workload/truth-states.csv", schema_overrides={"to_ps": pl.Int64, "state": pl.String})
     frame = frame.with_columns(pl.col("from_ps") // 1000 + origin, pl.col("to_ps") // 1000 + origin)

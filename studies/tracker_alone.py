@@ -36,7 +36,7 @@ SIMULATED = ("busy", "deadline", "skip")
 
 
 def tracker() -> NvmeTracker:
-    """With the sizes of the board's build."""
+    """Build the tracker with the sizes of the board's build."""
     options = BOARD.instrument
     sizes = {name: getattr(options, name) for name in ("beats", "beats_of_drive", "sizes", "tags")}
     return NvmeTracker(options.width, options.ticks_per_clock, options.queues, options.slots, at_once=True, **sizes)

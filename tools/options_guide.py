@@ -24,7 +24,7 @@ _FORMER = "former name"
 
 
 def tables() -> str:
-    """In Markdown."""
+    """Return the tables in Markdown."""
     lines = ["| option of `wattbell run` | applies to |", "|---|---|"]
     rows: dict[str, list[str]] = {}
     for option, boxes in RUN.items():

@@ -221,7 +221,7 @@ def _about(file: str) -> str:
 
 
 def bulk(store: Store, gigabytes: float, folder: Path) -> None:
-    """This many GB through ``wattbell record`` and a pty, with its memory sampled; every record is counted and summed up."""
+    """Send so many GB through ``wattbell record`` and a pty, and sample its memory; every record is counted and summed up."""
     from tests.faults.faultbulk import run
 
     free = shutil.disk_usage(folder).free

@@ -67,7 +67,7 @@ class Term:
     absolute: float = 0.0
 
     def at(self, value: float) -> float:
-        """In the channel's unit."""
+        """Return the error in the channel's unit."""
         return math.hypot(self.relative * value, self.absolute)
 
 

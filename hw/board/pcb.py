@@ -47,7 +47,7 @@ class PcbTrack:
 
 @dataclass(frozen=True)
 class PcbVia:
-    """Through all layers."""
+    """Via through all layers."""
 
     net: str
     at: XY

@@ -108,7 +108,7 @@ X1 sn sn cp cm fp fm vp board
 
 
 def _shunt(ref: str, part: Part, pins: Mapping[str, str]) -> list[str]:
-    """With its inductance and thermal voltage, as decks/frontend.lib has them; those are not drawn."""
+    """Describe the shunt with its inductance and thermal voltage, as decks/frontend.lib has them; those are not drawn."""
     ends = {node: end for net, end in RAIL.items() for pin, node in pins.items() if part.pins[pin] == net}
     if pins["1"] not in ends or pins["4"] not in ends:
         raise DesignError(f"{ref}: its current's terminals are on {part.pins['1']} and {part.pins['4']}, not on {' and '.join(RAIL)}")

@@ -89,7 +89,7 @@ def pieces(means: Float, scatter_w: float) -> list[LevelPiece]:
 
 
 def _trimmed(piece: LevelPiece, means: Float, scatter_w: float) -> LevelPiece:
-    """Without outermost bins in which the level was not reached yet, or was left."""
+    """Cut outermost bins in which the level was not reached yet, or was left."""
     part = means[piece.first : piece.last]
     level = float(np.median(part))
     near = np.abs(part - level) <= SAME * abs(level) + FLOOR_W / 2 + 4 * scatter_w

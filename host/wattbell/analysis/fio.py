@@ -30,7 +30,7 @@ RUNTIME_U_S = 1e-3
 
 
 class FioLatency(TypedDict, total=False):
-    """In ns; None if fio timed nothing."""
+    """Latencies in ns; None if fio timed nothing."""
 
     min: float | None
     mean: float | None

@@ -412,7 +412,7 @@ def _idle_power(context: Context, declared: float | None, members: list[Stretch]
 
 
 def _entry(context: Context, found: FoundStretches, declared: float | None, number: int) -> Judged:
-    """From the host's request, or the last completion behind it, to where the rail arrives at the state's level."""
+    """Measure from the host's request, or the last completion behind it, to where the rail arrives at the state's level."""
     times, us = [], []
     for before, s in zip(found.stretches[:-1], found.stretches[1:], strict=True):
         if s.gap == before.gap and s.asked == number and _is(s, number, found) and not _is(before, number, found):

@@ -103,7 +103,7 @@ class Declared:
 
     @classmethod
     def of(cls, states: Sequence[Mapping[str, Any]]) -> Declared | None:
-        """From ``drive.power_states`` of a capture; None if that is empty."""
+        """Take the labels from ``drive.power_states`` of a capture; None if that is empty."""
         if not states:
             return None
         sleeping: dict[int, tuple[float, bool]] = {}

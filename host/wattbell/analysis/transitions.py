@@ -36,7 +36,7 @@ _MARGIN_S = 2e-3
 
 @dataclass(frozen=True)
 class StateEntry:
-    """From when the rail leaves the level of operational idle until it is at the state's. ``above_j``: above the state's level."""
+    """Entry: from when the rail leaves the level of operational idle until it is at the state's. ``above_j``: above the state's level."""
 
     first_tick: float
     last_tick: float

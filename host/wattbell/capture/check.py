@@ -109,7 +109,7 @@ class Checkup:
         return Remedy.none if self.description is None else Remedy.set_aside
 
     def to_json(self) -> JsonObject:
-        """For programs."""
+        """Return the result for programs."""
         return {
             "capture": str(self.path),
             "state": self.state,
@@ -193,7 +193,7 @@ def _against(directory: Path, name: str, size: int, stated: hashes.Sum, progress
 
 
 def _readable(directory: Path, name: str, description: meta.Meta | None) -> FileHealth:
-    """For a file without a hash: whether it can be read from end to end."""
+    """Tell whether a file without a hash can be read from end to end."""
     detail = _OLDER if description is not None and "files" not in description else "not among the hashes in meta.json"
     try:
         if name.endswith(".parquet"):

@@ -74,7 +74,7 @@ class StreamIntake:
         self._to.meta["journal"].setdefault("senders", [])
 
     def rail_only(self, origin_tick: int) -> None:
-        """From now on keep no records of the tap in a stream: commands, TLPs, markers. Tick `origin_tick` of the stream becomes tick 0."""
+        """Keep no records of the tap from now on: no commands, TLPs and markers. Tick `origin_tick` of the stream becomes tick 0."""
         self.tapped = False
         self.expected = True
         self._offset = -origin_tick

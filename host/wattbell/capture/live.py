@@ -427,5 +427,5 @@ class LiveReader:
 
 
 def as_json(latest: Latest | None) -> dict[str, Any] | None:
-    """For the header."""
+    """Return the figures as JSON for the header."""
     return None if latest is None else asdict(latest)

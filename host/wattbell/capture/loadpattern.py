@@ -37,7 +37,7 @@ class Reads:
 
     @property
     def span_ns(self) -> tuple[int, int]:
-        """From the first to the end of the last."""
+        """Time from the begin of the first to the end of the last."""
         return int(self.start_ns.min()), int(self.end_ns.max())
 
 

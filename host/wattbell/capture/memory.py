@@ -15,7 +15,7 @@ _MMAP_BYTES, _KEPT_BYTES, _STEP_BYTES = 1 << 30, 256 << 20, 16 << 20
 
 
 def keep_freed_memory() -> None:
-    """For the rest of the process, keep up to 256 MiB of freed memory for reuse. Only glibc supports this; elsewhere nothing happens."""
+    """Keep up to 256 MiB of freed memory for reuse, for the rest of the process. Only glibc supports this; elsewhere nothing happens."""
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)

@@ -85,7 +85,7 @@ def record(
 
 @contextlib.contextmanager
 def stop_on_signals(stop: threading.Event) -> Iterator[None]:
-    """In the main thread, make SIGINT and SIGTERM set `stop`; a second signal interrupts."""
+    """Make SIGINT and SIGTERM set `stop`, in the main thread; a second signal interrupts."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

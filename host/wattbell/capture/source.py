@@ -50,11 +50,11 @@ class RailSource(Protocol):
 
     @property
     def first_tick(self) -> I64:
-        """At which the first sample of the block is centred."""
+        """Tick at which the first sample of the block is centred."""
 
     @property
     def interval_ticks(self) -> npt.NDArray[np.uint32]:
-        """Between two samples; the same in all blocks of a capture, else they are no part of the waveform."""
+        """Ticks between two samples; the same in all blocks of a capture, else they are no part of the waveform."""
 
     @property
     def count(self) -> npt.NDArray[np.uint16]:

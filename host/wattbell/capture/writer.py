@@ -156,7 +156,7 @@ class CaptureWriter:
         return self.journal.read(offset, size)
 
     def journal_append(self, data: Buffer) -> None:
-        """Only put bytes on disk (another thread may do this); :meth:`decode` must be given the same bytes."""
+        """Put bytes on disk and no more; another thread may do this. :meth:`decode` must be given the same bytes."""
         if self.journal:
             self.journal.append(data)
 

@@ -26,7 +26,7 @@ def host_ns() -> int:
 
 
 def asleep_ns() -> int:
-    """For how long the host has been suspended since it was started: CLOCK_MONOTONIC stands still then, CLOCK_BOOTTIME does not."""
+    """Time in ns for which the host has been suspended since it was started: CLOCK_MONOTONIC stands still then, CLOCK_BOOTTIME does not."""
     return min(time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC) for _ in range(3))
 
 
@@ -103,5 +103,5 @@ class Anchor:
         return self.utc_ns + (tick - self.tick) * self.tick_ps // 1000
 
     def to_json(self) -> dict[str, int | str]:
-        """Its form in ``meta.json``."""
+        """Return the form in ``meta.json``."""
         return {"tick": self.tick, "utc_ns": self.utc_ns, "utc": iso(self.utc_ns)}

@@ -31,8 +31,11 @@ _SLACK_NS = 1e-3
 
 @dataclass(frozen=True)
 class ClockLimits:
-    """At ``low_source_ns[i]`` of the source the reference stood at ``low_ns[i]`` or later; at ``high_source_ns[j]`` at ``high_ns[j]`` or
-    earlier. All int64, in any order."""
+    """Limits of a clock, in any order.
+
+    low_source_ns, low_ns: at this instant of the source the reference stood here or later
+    high_source_ns, high_ns: at this instant of the source the reference stood here or earlier
+    """
 
     low_source_ns: Int64
     low_ns: Int64

@@ -178,7 +178,7 @@ def _lanes(log: LoggedCommands) -> Int64:
 
 
 def _ranks(lanes: Int64, begin: Int64, lane: Int64, instant: Int64) -> Int64:
-    """For each (lane, instant): how many of the sorted (lanes, begin) are not behind it."""
+    """Count, for each (lane, instant), the sorted (lanes, begin) that are not behind it."""
     both = np.concatenate((lanes, lane))
     when = np.concatenate((begin, instant))
     queries = np.concatenate((np.zeros(len(lanes), np.int8), np.ones(len(lane), np.int8)))

@@ -106,7 +106,7 @@ def _name(node: Node, sys: Path) -> str:
 
 
 def _controller(block: Path) -> str:
-    """With native multipath the namespace hangs below the subsystem, and its controllers are beside it."""
+    """Find the controller. With native multipath the namespace hangs below the subsystem, and its controllers are beside it."""
     parent = (block / "device").resolve()
     if (parent / "transport").exists():
         return parent.name

@@ -33,7 +33,7 @@ class Gate:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Within the block a signal raises KeyboardInterrupt; one that came before raises it here."""
+        """Let a signal raise KeyboardInterrupt within the block; one that came before raises it here."""
         self._open = True
         try:
             self.check()

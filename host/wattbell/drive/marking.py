@@ -48,7 +48,7 @@ _WAYS = (
 
 
 def text_of(marking: Marking) -> str:
-    """For a reader."""
+    """Name a marking for a reader."""
     return next((way.text for way in _WAYS if way.marking == marking), f"opcode {marking.opcode:02X}h, CDW10 {marking.selector:X}h")
 
 

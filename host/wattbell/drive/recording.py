@@ -58,7 +58,7 @@ class Recording(ABC):
 
     @abstractmethod
     def _record(self) -> str:
-        """Until :attr:`stop` is set, or it ends by itself; returns why."""
+        """Record until :attr:`stop` is set, or the recording ends by itself; return why."""
 
     def _take(self, source: RailSource) -> None:
         self.rail.add(source)

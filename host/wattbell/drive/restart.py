@@ -82,7 +82,7 @@ class Restarter:
             ) from None
 
     def _await(self) -> None:
-        """Until the same drive is at the same path."""
+        """Wait until the same drive is at the same path."""
         deadline = time.monotonic() + self._back_s
         while True:
             with contextlib.suppress(DriveError):

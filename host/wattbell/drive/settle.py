@@ -88,7 +88,7 @@ class RailWatch:
 
 
 def wait(look: Callable[[], Seen], longest_s: float, pause: Callable[[], None]) -> Seen:
-    """Until the rail is at rest, or ``longest_s`` of the rig's clock are over."""
+    """Wait until the rail is at rest, or ``longest_s`` of the rig's clock are over."""
     while not (seen := look()).settled and seen.after_s < longest_s:
         pause()
     return seen

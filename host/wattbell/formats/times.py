@@ -68,8 +68,9 @@ class TextTimes:
         return TextTimes(self.first)
 
     def seconds(self, texts: pa.Array) -> F64:
-        """Since the first one; NaN where there is none. Raises ValueError with the text that is no time of this form; CaptureError for
-        dates that can be read in two ways.
+        """Return seconds since the first time; NaN where there is none.
+
+        Raises ValueError with the text that is no time of this form, and CaptureError for dates that can be read in two ways.
         """
         ns, _ = self._ns(texts)
         assert self._base is not None

@@ -119,7 +119,7 @@ class About:
 
     @property
     def interval_s(self) -> float:
-        """Between two samples."""
+        """Time between two samples in s."""
         return self.interval_ticks * self.tick_ps / 1e12
 
 

@@ -221,7 +221,7 @@ class BlktraceLog:
         return " ".join(self._errors.read().decode(errors="replace").split())[-300:]
 
     def _join(self) -> None:
-        """Until blktrace is gone and all it wrote is read."""
+        """Wait until blktrace is gone and all its output is read."""
         if self._process is None:
             return
         try:

@@ -61,7 +61,7 @@ class Aligned:
         return float(self.clock.to_reference(self.load.first_ns)) * 1e-9
 
     def to_json(self) -> dict[str, float | str]:
-        """For ``conditions`` of ``meta.json``."""
+        """Return the form for ``conditions`` of ``meta.json``."""
         return {
             "clock": self.load.clock,
             "against": self.load.what,

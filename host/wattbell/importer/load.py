@@ -85,7 +85,7 @@ def together(loads: Sequence[WorkTimes]) -> list[WorkTimes]:
 
 
 def _joined(windows: Int64) -> Int64:
-    """In order, those that overlap as one."""
+    """Join stretches that overlap; return all in order."""
     out: list[list[int]] = []
     for first, last in sorted(windows.tolist()):
         if out and first - out[-1][1] < REST_NS:

@@ -52,8 +52,10 @@ def depth_of(commands: Commands) -> DepthSteps:
 
 
 def _steps(keys: Int64) -> DepthSteps:
-    """From tick * 2 + (1 for a start) of each start and end, in any order: one sort instead of an argsort of pairs. Ticks stay below
-    2^62; ``keys`` are overwritten."""
+    """Make steps from tick * 2 + (1 for a start) of each start and end, in any order.
+
+    One sort replaces an argsort of pairs. Ticks stay below 2^62; ``keys`` are overwritten.
+    """
     if not len(keys):
         return DepthSteps(keys, keys, np.empty(0, np.int32))
     keys.sort()

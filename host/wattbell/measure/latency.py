@@ -38,7 +38,7 @@ _BATCHES = 32
 
 
 def _binomial_ranks(n: int, q: float) -> tuple[int | None, int | None]:
-    """For K ~ Bin(n, q): (largest m with P(K <= m) <= TAIL, smallest j with P(K >= j) <= TAIL), or None."""
+    """Return, for K ~ Bin(n, q), (largest m with P(K <= m) <= TAIL, smallest j with P(K >= j) <= TAIL), or None."""
     mean = n * q
     if mean > 200 and n * (1 - q) > 200:
         spread = 2.0 * math.sqrt(mean * (1 - q))

@@ -233,5 +233,5 @@ class Earliest:
             self._pairs[-1] = pair
 
     def pairs(self) -> list[ClockPair]:
-        """In order of time."""
+        """Return the pairs in order of time."""
         return list(self._pairs)

@@ -206,7 +206,7 @@ class File:
             self._arrivals.close()
 
     def clock_pairs(self) -> list[ClockPair]:
-        """From the arrival of rows, which their program may have held back for long."""
+        """Return pairs of the arrival of rows. Their program may have held rows back for long."""
         return self._pairs.pairs()
 
     def remarks(self) -> list[str]:

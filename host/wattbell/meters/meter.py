@@ -130,7 +130,7 @@ class StreamMeter(Meter, Protocol):
         """Tick of the stream at tick 0 of the meter; known from :meth:`start` on."""
 
     def take_stream(self, timeout_s: float) -> list[bytes]:
-        """In place of :meth:`read`."""
+        """Take a stream in place of :meth:`read`."""
 
     def sender(self) -> str | None:
         """See :meth:`~..capture.writer.CaptureWriter.ask_sender`."""

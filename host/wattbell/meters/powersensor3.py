@@ -88,7 +88,7 @@ class Sensor:
     in_use: bool
 
     def value(self, level: F64) -> F64:
-        """In A or V."""
+        """Return a value in A or V."""
         return (_SCALE_V * level / _MOST_LEVEL - self.vref) / self.sensitivity
 
 

@@ -141,5 +141,5 @@ class RigMeter(SendingMeter[bytes]):
         self._rig.close()
 
     def clock_pairs(self) -> list[ClockPair]:
-        """Its counter, asked once a second."""
+        """Return pairs of the rig's counter, which is asked once a second."""
         return list(self._pairs)

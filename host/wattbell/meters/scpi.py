@@ -48,7 +48,7 @@ class Dialect:
     both: str | None = None
 
     def questions(self, channel: int) -> str:
-        """For the user."""
+        """Name the questions for the user."""
         return ", ".join(text.format(channel) for text in (self.voltage, self.current, self.both) if text)
 
 
@@ -270,7 +270,7 @@ class ScpiInstrument:
         self._arrivals = Arrivals(self._what, read, 3 * self._interval_ns / 1e9)
 
     def _place(self, reading: ScpiReading) -> int:
-        """On the grid, of its middle."""
+        """Return the place of a reading's middle on the grid."""
         return max(0, round(((reading.before_ns + reading.after_ns) // 2 - self._origin_ns) / self._interval_ns))
 
     def read(self, timeout_s: float) -> list[RailSource]:

@@ -77,7 +77,7 @@ class LabelBox(NamedTuple):
 
     @property
     def middle(self) -> Spot:
-        """Its centre."""
+        """Centre of the box."""
         return (self.left + self.right) / 2, (self.bottom + self.top) / 2
 
 

@@ -140,7 +140,7 @@ def _lacking(found: CommandEnergy, companions: Sequence[CommandEnergy], name: st
 
 
 def _commands_of(one: CommandEnergy) -> set[str]:
-    """Its classes whatever their pattern."""
+    """Classes of a run's commands, whatever their pattern."""
     return {re.sub(", (random|sequential)$", "", name) for name in one.classes}
 
 

@@ -31,7 +31,7 @@ REPEATS = "repeats.json"
 
 @dataclass(frozen=True)
 class DriveSide:
-    """At least one run; several repeat one another. ``letter``: the side's name in tables."""
+    """Side of a comparison: at least one run; several repeat one another. ``letter``: the side's name in tables."""
 
     runs: tuple[Run, ...]
     letter: str

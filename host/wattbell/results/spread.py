@@ -28,9 +28,13 @@ _SURE = 0.95
 
 @dataclass(frozen=True)
 class MeansApart:
-    """Between the means of two sides. ``difference``: the second less the first; ``u``: half the width of the interval that holds it in
-    95 % of cases, None if a side has too few runs; ``seen_from``: the least difference that the spread lets see, with the level divided
-    by the number of rows, None if neither side has repeats; ``p``: of Welch's test, before any correction."""
+    """Difference between the means of two sides.
+
+    difference: the second less the first
+    u: half the width of the interval that holds it in 95 % of cases; None if a side has too few runs
+    seen_from: the least difference that the spread lets see, with the level divided by the number of rows; None if neither side has repeats
+    p: of Welch's test, before any correction
+    """
 
     difference: float
     u: float | None = None

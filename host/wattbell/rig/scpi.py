@@ -89,7 +89,7 @@ class ScpiConnection:
             raise RigError(f"The rig refused {text}: {'; '.join(errors)}")
 
     def resume(self) -> None:
-        """After an aborted query: consume the answers still owed, so that the next query gets its own."""
+        """Consume the answers still owed after an aborted query, so that the next query gets its own."""
         self._send("*IDN?")
         while not _IDENTITY.fullmatch(self._next_line("*IDN?")):
             pass

@@ -76,7 +76,7 @@ class Session:
 
     @property
     def title(self) -> str:
-        """Its name with the condition: unique among the sessions of a run."""
+        """Name with the condition: unique among the sessions of a run."""
         return f"{self.name}-{self.condition}"
 
     @property
@@ -148,7 +148,7 @@ class StepBuilder:
         return self.drive.operational[:1] if self.test.only_ps0 else self.drive.operational
 
     def settle(self, number: int | None = None) -> None:
-        """On a real drive, wait until background work is done. The drive stays awake: asleep it might postpone that work."""
+        """Wait until background work of a real drive is done. The drive stays awake: asleep it might postpone that work."""
         if self.choice.real:
             name = f"{self.test.id}-settle" if number is None else f"{self.test.id}-settle#{number}"
             self.session.steps.append(Step(name=name, settle=Rest(), measured=False))  # not scaled: a drive takes its time

@@ -24,7 +24,7 @@ def error(status: int, text: str) -> Response:
 
 
 def rounded(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """To seven significant digits, so that JSON has no more of each number."""
+    """Round to seven significant digits, so that JSON has no more of each number."""
     values = np.asarray(values, np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         power = _DIGITS - 1 - np.floor(np.log10(np.abs(values)))

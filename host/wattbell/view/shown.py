@@ -33,7 +33,7 @@ class Shown:
 
     @property
     def live(self) -> LiveReader | None:
-        """Its live summary, while it is being recorded."""
+        """Live summary of a capture that is being recorded."""
         with self._lock:
             if self._live is not None and not self._live.recording:
                 self._zoom = open_zoom(self.path)

@@ -72,7 +72,7 @@ def _mend(reader: RailReader, found: dict[str, F64], starts: Int64, stops: Int64
 
 
 def rail_points(reader: RailReader, begin: int, end: int, points: int) -> RailPoints:
-    """At most ``points`` + 2 points that cover the ticks ``[begin, end]``; where samples are drawn singly, one more to each side."""
+    """Return at most ``points`` + 2 points that cover the ticks ``[begin, end]``; where samples are drawn singly, one more to each side."""
     first = max(reader.sample_at(begin) - 1, 0)
     last = min(reader.sample_at(end) + 1, reader.samples)
     interval = reader.interval_ticks

@@ -94,7 +94,7 @@ class Zoom:
 
     @cached_property
     def phases(self) -> list[Phase]:
-        """In order of time."""
+        """Phases in order of time."""
         return find_phases(self.events_of(EventType.MARKER), self.capture.meta.get("workload") or {}, self.bounds[1])
 
     @cached_property

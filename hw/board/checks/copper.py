@@ -66,7 +66,7 @@ def quick() -> Iterator[Check]:
 
 
 def slow() -> Iterator[Check]:
-    """With the planes as KiCad fills them."""
+    """Check the planes as KiCad fills them."""
     stack, data = load(), copper.load()
     ours, theirs = rail(read(FILE), stack, data), rail(read(filled(FILE)), stack, data)
     if isinstance(ours, str) or isinstance(theirs, str):
@@ -110,7 +110,7 @@ def drops(found: RailCopper | str, data: dict[str, Any]) -> Iterator[Check]:
 
 
 def sense(board: Pcb, stack: Stackup) -> Check:
-    """From the shunt's sense pads to every input that hangs on them."""
+    """Follow the copper from the shunt's sense pads to every input that hangs on them."""
     name, limit = "shunt's sense lines, longest way", f"{SENSE_OHM:g} ohm, all drawn"
     worst = laid.Sense(0.0, 0.0, "")
     try:

@@ -34,13 +34,13 @@ OPEN_PIN = "Pad missing net given by schematic (unconnected-"
 
 
 def quick() -> Iterator[Check]:
-    """Without KiCad: the committed board has the design's parts, and their pads the design's nets."""
+    """Check, without KiCad, that the committed board has the design's parts, and their pads the design's nets."""
     yield same_board(design(), nets_of_board(FILE), net_names(sheets()))
     yield from lanes(lengths_of_board(FILE), net_names(sheets()))
 
 
 def slow() -> Iterator[Check]:
-    """With KiCad."""
+    """Check what needs KiCad."""
     lay = placed()
     every = len(lay.placed) + len(lay.missing)
     yield Check(

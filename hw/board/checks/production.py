@@ -25,7 +25,7 @@ NEAR = 0.002
 
 
 def slow() -> Iterator[Check]:
-    """With KiCad."""
+    """Check what needs KiCad."""
     folder = WORK / "board-files"
     made = make(folder, pictures=False)
     board, ours = read(FILE), design()

@@ -15,12 +15,12 @@ __all__ = ["quick", "same_files", "same_nets", "slow"]
 
 
 def quick() -> Iterator[Check]:
-    """Without KiCad."""
+    """Check without KiCad."""
     yield same_files(KICAD)
 
 
 def slow() -> Iterator[Check]:
-    """With KiCad."""
+    """Check with KiCad."""
     schematic = KICAD / f"{PROJECT}.kicad_sch"
     found = erc(schematic)
     errors = [f"{kind}: {where}" for severity, kind, where in found if severity == "error"]

@@ -18,7 +18,7 @@ VIA = (0.4, 0.2)
 
 @dataclass(frozen=True)
 class EscapeVia:
-    """Through all layers."""
+    """Via through all layers."""
 
     net: str
     at: XY

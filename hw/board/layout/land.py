@@ -133,7 +133,7 @@ class Placed:
         return name
 
     def pads(self) -> Iterator[Pad]:
-        """Its pads that have copper, and its holes (no layers)."""
+        """Pads with copper, and holes (no layers)."""
         for own in _pads(self.footprint):
             width, height = own.size
             if round(self.angle + own.angle) % 180 == 90:
@@ -157,7 +157,7 @@ class Placed:
         return min(p[0] for p in points), min(p[1] for p in points), max(p[0] for p in points), max(p[1] for p in points)
 
     def node(self, nets: dict[str, list[Node]], fields: dict[str, str], extra: list[list[Node]], attributes: tuple[str, ...]) -> list[Node]:
-        """Its ``(footprint ...)`` in the board's file.
+        """Node ``(footprint ...)`` of the board's file.
 
         ``nets``: ``(net number name)`` of each pad; ``fields``: reference, value and further properties; ``extra``: path and sheet;
         ``attributes``: added to the footprint's own.

@@ -57,7 +57,7 @@ def socket_origin() -> XY:
 
 
 def holes() -> list[Hole]:
-    """For the drives' spacers and the feet."""
+    """Holes for the drives' spacers and the feet."""
     data = load()
     start = data["socket"]["odd_row"] + data["socket"]["card_edge"]
     drive, feet = data["drive"], data["feet"]
@@ -107,7 +107,7 @@ def edges(notches: Iterable[tuple[float, float]] = ()) -> list[StraightEdge | Ar
 
 
 def polygon(shrink: float = 0.0, tongue: bool = False) -> list[XY]:
-    """Its corners for planes, counterclockwise, ``shrink`` mm inside; with the tongue (around the key) or without."""
+    """Corners for planes, counterclockwise, ``shrink`` mm inside; with the tongue (around the key) or without."""
     data = load()
     n = data["neck"]["half_width"] - shrink
     (x0, x1), (y0, y1) = data["body"]["x"], data["body"]["y"]

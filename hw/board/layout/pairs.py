@@ -145,7 +145,7 @@ def _straight(made: Copper, lane: Lane, pair: Pair, finger: float, socket: float
 
 
 def _tap(made: Copper, n: int, lane: Lane, behind: str, target: str, pair: Pair, placed: dict[str, Placed], design: Design) -> None:
-    """From the resistors down to the back, to the left, up to the capacitors, through the amplifier, to the FPGA."""
+    """Lead the tap from the resistors down to the back, to the left, up to the capacitors, through the amplifier, to the FPGA."""
     half, width = (pair.width + pair.gap) / 2 * 1e3, pair.width * 1e3
     u = placed[amplifier(n)]
     x_in = u.at[0] + 0.5

@@ -135,7 +135,7 @@ class _Placer:
                         yield trial
 
     def _clear_of_vias(self, part: Placed) -> bool:
-        """On the back: its pads keep 0.1 mm from the balls' vias (and do not lie on one of their own net)."""
+        """Whether pads on the back keep 0.1 mm from the balls' vias (and do not lie on one of their own net)."""
         if not self.vias:
             return True
         nets = self.design.parts[part.ref].pins

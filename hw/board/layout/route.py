@@ -517,7 +517,7 @@ def _touched(ways: list[_Way], piece: Copper) -> bool:
 
 
 def _search(router: _Router, nets: dict[str, _Net], end: float, seed: int, log: bool) -> None:
-    """While a connection is open, route open nets and some nets near by in another order, and keep a result that is no worse."""
+    """Route open nets and some nets near by in another order while a connection is open; keep a result that is no worse."""
     dice = random.Random(seed)
     least = sum(net.open for net in nets.values())
     while least and time.monotonic() < end:

@@ -24,7 +24,7 @@ class Track:
 
 @dataclass(frozen=True)
 class Via:
-    """Through all layers; pad and drill in mm."""
+    """Via through all layers; pad and drill in mm."""
 
     net: str
     at: XY

@@ -50,7 +50,7 @@ def _box(corners: Sequence[float], layer: str, width: float) -> list[Node]:
 
 
 def _dot(at: tuple[float, float], layer: str) -> list[Node]:
-    """Beside pin 1."""
+    """Draw a dot beside pin 1."""
     stroke = _w("stroke", _w("width", 0.2), _w("type", Word("solid")))
     end = _w("end", at[0] + 0.1, at[1])
     return _w("fp_circle", _w("center", *at), end, stroke, _w("fill", Word("yes")), _w("layer", layer))

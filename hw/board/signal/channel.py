@@ -105,12 +105,12 @@ class Model:
         return DefinedGammaZ0(self.frequency, gamma=gamma, z0=s["impedance"], z0_port=REFERENCE).line(s["length"] * 1e-3, unit="m")
 
     def end(self, side: str, trace: float) -> skrf.Network:
-        """From the die's pads to the board's socket: port 0 is the die."""
+        """Network from the die's pads to the board's socket: port 0 is the die."""
         v = self.values[side]
         return self.shunt_c(v["die_capacitance"]) ** self.line("pcie", v["package"]) ** self.line("pcie", trace)
 
     def tap(self, resistance: float | None = None) -> skrf.Network:
-        """From the pair to the amplifier's inputs (port 1, its 100 ohm not included)."""
+        """Network from the pair to the amplifier's inputs (port 1, its 100 ohm not included)."""
         t, a = self.values["tap"], self.values["amplifier"]
         r = t["resistance"] if resistance is None else resistance
         w = 2 * np.pi * self.frequency.f

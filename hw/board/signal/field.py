@@ -79,7 +79,7 @@ class CrossSection:
         return replace(self, dielectrics=())
 
     def recessed(self, by: float) -> CrossSection:
-        """With all conductors smaller; walls at which they end stay where they are."""
+        """Return the cross-section with all conductors smaller; walls at which they end stay in place."""
         walls = (self.x0, self.x1, self.y0, self.y1)
 
         def shrink(c: Conductor) -> Conductor:

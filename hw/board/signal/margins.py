@@ -54,7 +54,7 @@ def _transmitter(values: dict[str, dict[str, Any]], rate: str, swing: float | No
 
 
 def at_receiver(model: Model, channel: Channel, rate: str, host: str = "", to_drive: bool = True, sockets: int = 2) -> Case:
-    """At the receiver's pins at 2.5 and 5 GT/s; behind the reference equaliser at 8 and 16, the best preset and DC gain chosen."""
+    """Eye at the receiver's pins at 2.5 and 5 GT/s; behind the reference equaliser at 8 and 16, the best preset and DC gain chosen."""
     r, ui, jitter = _rate(model.values, rate)
     tx, rx = _transmitter(model.values, rate), ReceiverModel()
     if "ctle_pole1" in r:
@@ -70,7 +70,7 @@ def at_receiver(model: Model, channel: Channel, rate: str, host: str = "", to_dr
 
 
 def at_tap(model: Model, channel: Channel, rate: str, host: str = "", to_drive: bool = True, swing: float | None = None) -> Case:
-    """At the amplifier's input; the width is where the opening is at least its sensitivity. ``swing`` in mV, without de-emphasis:
+    """Eye at the amplifier's input; the width is where the opening is at least its sensitivity. ``swing`` in mV, without de-emphasis:
     the half swing that a host may be set to."""
     if channel.tap is None:
         raise ValueError("this channel has no tap")

@@ -58,7 +58,7 @@ class Stackup:
 
     @property
     def thickness(self) -> float:
-        """Without solder mask, as at the edge fingers; m."""
+        """Thickness in m without solder mask, as at the edge fingers."""
         return self.layers[-1].bottom
 
     def layer(self, name: str) -> Layer:

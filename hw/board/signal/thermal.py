@@ -33,7 +33,7 @@ class Plate:
     rise: np.ndarray
 
     def at(self, x_mm: float, y_mm: float) -> float:
-        """At a point of the board."""
+        """Temperature rise at a point of the board."""
         return float((self.basis.probes(np.array([[x_mm], [y_mm]]) * 1e-3) @ self.rise)[0])
 
     def mean(self, rectangle: list[float]) -> float:

@@ -93,7 +93,7 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _begin(parent: Connection) -> None:
-    """In a worker: Ctrl-C is for the parent. The worker ends once the parent has closed its end of the pipe, or is gone."""
+    """Begin a worker: Ctrl-C is for the parent. The worker ends once the parent has closed its end of the pipe, or is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:

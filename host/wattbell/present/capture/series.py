@@ -45,7 +45,10 @@ class RailStatistics:
 
 
 def rail_statistics(reader: RailReader, begin: int, end: int, points: int, signals: Sequence[str] = RAIL) -> RailStatistics:
-    """At most ``points`` equal intervals of samples ``begin`` .. ``end - 1`` (the last may be shorter), from JLS's summaries, exact."""
+    """Return exact statistics of at most ``points`` equal intervals of samples ``begin`` .. ``end - 1``, from JLS's summaries.
+
+    The last interval may be shorter.
+    """
     step = max(1, -(-(end - begin) // points))
     entry = max((size for size in _ENTRIES if size <= step), default=1)
     if begin == 0:  # Intervals of whole entries: an entry that lies on an edge between two rows of one answer counts in either.

@@ -311,7 +311,7 @@ def _percent(probability: float) -> str:
 
 
 def states(found: Mapping[str, Any]) -> Table:
-    """In which state the drive was for how long."""
+    """Table of the states, each with the time that the drive was in it."""
     times = found.get("time_s") or {}
     shares = found.get("share") or {}
     listed, every = len(found["spans"]), found.get("spans_total", len(found["spans"]))

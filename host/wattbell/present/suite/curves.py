@@ -123,7 +123,7 @@ def fill(found: Sequence[Entity]) -> ChartSection:
 
 
 def _thin(frame: pl.DataFrame) -> pl.DataFrame:
-    """At most ``_FILL_POINTS`` rows; neighbours are averaged, so that the curve still accounts for all that was written."""
+    """Average neighbours to at most ``_FILL_POINTS`` rows, so that the curve still accounts for all that was written."""
     step = -(-frame.height // _FILL_POINTS)
     if step == 1:
         return frame

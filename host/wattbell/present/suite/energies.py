@@ -67,7 +67,7 @@ class EnergyTables:
 
     @property
     def all(self) -> Sequence[Table | Lines]:
-        """In the order in which they are shown."""
+        """Tables and lines in the order in which pages show them."""
         return (*self.commands, *self.joules, *self.states)
 
 

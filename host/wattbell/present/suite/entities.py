@@ -31,7 +31,7 @@ class Entity:
 
     @property
     def tests(self) -> list[TestResult]:
-        """This entity's tests."""
+        """Tests of this entity."""
         return [test for test in self.run.tests if (test.condition == FULL) == self.full]
 
     def test(self, key: TestKey) -> TestResult | None:

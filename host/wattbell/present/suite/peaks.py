@@ -18,7 +18,7 @@ def window_words(window: str) -> str:
 
 
 def highest(found: Sequence[Entity]) -> ChartSection:
-    """For each test and drive, the largest moving average over each window that the rail's samples are fine enough for."""
+    """Find, for each test and drive, the largest moving average over each window for which the rail's samples are fine enough."""
     section = ChartSection(
         "Highest power",
         "The largest moving averages of the test's phases, rests within them included. A dash: the rail's samples lie further apart than "

@@ -34,7 +34,7 @@ FEATURES = (
 
 
 def _one_a_drive(runs: Sequence[Run]) -> list[Run]:
-    """For each drive, the run that recorded most of its declared features."""
+    """Choose, for each drive, the run that recorded most of its declared features."""
     best: dict[str, Run] = {}
     for run in runs:
         key = drive_key(run)

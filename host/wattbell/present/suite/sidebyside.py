@@ -134,7 +134,7 @@ def _told_ratio(row: Compared) -> Figure:
 
 
 def _at_most(one: Figure) -> Figure:
-    """Without an uncertainty that nobody would compare drives by."""
+    """Drop an uncertainty by which nobody would compare drives."""
     exact = one.u is None or one.u < MOST_EXACT * abs(one.value or 0.0)
     return Figure(one.value, None if exact else one.u, "", one.lost)
 

@@ -100,7 +100,7 @@ def calibrate(rig: Rig, plan: CalibrationPlan, bench: Calibrator, store: bool) -
 
 @contextlib.contextmanager
 def _or_as_before(rig: Rig) -> Iterator[None]:
-    """If this is aborted, the rig reloads its EEPROM's constants."""
+    """Let the rig reload its EEPROM's constants if the block is aborted."""
     try:
         yield
     except BaseException:

@@ -55,7 +55,7 @@ class IdleTest(KindOfTest):
         return out
 
     def summed_up(self, scores: Sequence[JsonScore]) -> list[JsonScore]:
-        """Its power says it all."""
+        """Give no line: the power says it all."""
         return []
 
 

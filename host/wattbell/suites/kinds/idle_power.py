@@ -70,7 +70,7 @@ class IdlePowerTest(KindOfTest):
         return out
 
     def summed_up(self, scores: Sequence[JsonScore]) -> list[JsonScore]:
-        """It has a table of its own."""
+        """Give no line: the test has a table of its own."""
         return []
 
 

@@ -8,7 +8,7 @@ import polars as pl
 
 
 class TraceStatistics(TypedDict, total=False):
-    """Without reads and writes, only the first six. ``sizes``, ``depth``: share of the I/Os by bytes and by depth."""
+    """Statistics of a trace; without reads and writes only the first six. ``sizes``, ``depth``: share of the I/Os by bytes and by depth."""
 
     ios: int
     duration_s: float
