@@ -20,7 +20,7 @@ from wattbell_spec.wire import LossSource
 
 from .layouts import COMMAND, EVENT, tlp_beat
 from .nvme import NvmeTracker
-from .nvme.layouts import COUNTERS
+from .nvme.layouts import CONFIG, COUNTERS
 from .nvme.pagemap import MapSizes
 from .side import SIDES
 from .toolchain import BuildError
@@ -84,6 +84,8 @@ class FlatTap(wiring.Component):
     command_* : stream of records: the fields of COMMAND in docs/wire-format.md, with the tick of the CQE.
     event_* : stream of events: the fields of EVENT in docs/wire-format.md.
     loss_* : stream of events of type LOSS: a full queue has lost something.
+    attach_* : stream into the tap of facts that the link did not show, such as BAR0 behind a hard PCIe block:
+        :data:`~wattbell_gateware.nvme.layouts.CONFIG`.
     count_* : counters; see :data:`~wattbell_gateware.nvme.layouts.COUNTERS`. ``count_lost_raw`` says nothing here.
     now : the present tick.
     """
@@ -97,6 +99,7 @@ class FlatTap(wiring.Component):
         for name, layout in _STREAMS.items():
             members |= {f"{name}_valid": Out(1), f"{name}_ready": In(1)}
             members |= {port: Out(shape) for port, shape, _ in fields(layout, name)}
+        members |= {"attach_valid": In(1), "attach_ready": Out(1)} | {port: In(shape) for port, shape, _ in fields(CONFIG, "attach")}
         members |= {port: Out(shape) for port, shape, _ in fields(COUNTERS, "count")}
         super().__init__(members)
 
@@ -119,6 +122,8 @@ class FlatTap(wiring.Component):
             self._give(m, name, out)
         with m.If(tracker.loss_events.payload.arg8 == LossSource.RAW):  # raw TLPs are no part of the tap
             m.d.comb += [self.loss_valid.eq(0), tracker.loss_events.ready.eq(1)]
+        m.d.comb += [tracker.cfg.valid.eq(self.attach_valid), self.attach_ready.eq(tracker.cfg.ready)]
+        m.d.comb += [tracker.cfg.payload[name].eq(getattr(self, port)) for port, _, (name,) in fields(CONFIG, "attach")]
         self._ports(m, "count", COUNTERS, tracker.counters)
         return m
 
