@@ -26,7 +26,7 @@ LINK = (EventType.LINK, EventType.CLKREQ, EventType.LINK_STATE)
 NO_REST = "the host asked for it, but left the drive alone for less than the window"
 PERMITTED = "the host permits work above the bound (NOPPME)"
 UNKNOWN = "nobody saw whether the host permits work above the bound (NOPPME)"
-AWAKE = "the link was not in L1.2 all the time, and its power is in the figure"
+AWAKE = "the link was not seen in L1.2 all the time, and its power may be in the figure"
 
 
 def own_work(
@@ -80,9 +80,9 @@ def _largest(
         return Observation(scope, absent(why, "W"), state, seconds, rail.interval_s)
     figure, span = best
     lost = sum(context.loss.between(*one).under_rail + context.loss.between(*one).under_commands for one in spans)
-    doubts = filter(None, (UNKNOWN if unknown else "", "" if _asleep(context, span) else AWAKE))
     figure = replace(figure, lost=max(figure.lost, lost))
-    return Observation(scope, figure, state, seconds, rail.interval_s, doubt="; ".join(doubts))
+    doubt, over = UNKNOWN if unknown else "", "" if _asleep(context, span) else AWAKE
+    return Observation(scope, figure, state, seconds, rail.interval_s, doubt=doubt, over=over)
 
 
 def _asleep(context: Context, span: tuple[int, int]) -> bool:

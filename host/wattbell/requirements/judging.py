@@ -252,6 +252,8 @@ def _doubts(seen: Observation, one: Requirement, found: Judgement) -> Iterable[s
         yield seen.doubt
     if seen.brief and "pass" in found.verdict:
         yield seen.brief
+    if seen.over and "fail" in found.verdict:
+        yield seen.over
     if one.sampling_s is not None and seen.sampling_s is not None and seen.sampling_s > one.sampling_s * (1 + 1e-6):
         yield f"sampled every {seen.sampling_s:g} s, not every {one.sampling_s:g} s"
     refutable = isinstance(one.limit, str) and any(name.startswith("measured.") for name in names_in(one.limit))

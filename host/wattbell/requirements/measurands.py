@@ -113,6 +113,7 @@ class Observation:
     sampling_s : interval of the samples under the figure.
     doubt : a reason that makes any verdict conditional.
     brief : a reason that makes a pass conditional. A fail stands.
+    over : a reason that makes a fail conditional: the figure may be more than the drive's. A pass stands.
     remark : a reason that a reader should know, such as a maximum of few events.
     among : a name that several scopes share, so that only the worst is a row; None: the scope is a row of its own.
     limits : declared fields of the scope (:data:`SCOPE_FIELDS`), by name; an absent figure has its reason.
@@ -125,6 +126,7 @@ class Observation:
     sampling_s: float | None = None
     doubt: str = ""
     brief: str = ""
+    over: str = ""
     remark: str = ""
     among: str | None = None
     limits: Mapping[str, Figure] = field(default_factory=dict)

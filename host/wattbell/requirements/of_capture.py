@@ -41,6 +41,9 @@ from .thresholdevents import ThresholdEvents
 from .voltage import extreme_voltage
 
 HOUR_S = 3600.0
+HOST_LATENCY = "the host's own time before the doorbell and behind the CQE is in the figure, and nobody knows how long it is"
+NO_REGISTERS = "a host's log does not show the registers of the controller"
+NO_HOST_ADMIN = "this host's log has no admin commands"
 _KEYS = {
     "state-maximum-power": "max_power_w",
     "state-idle-power": "idle_power_w",
@@ -316,10 +319,13 @@ def _longest(seen: _Seen, wanted: Requirement, *, admin_queue: bool) -> list[Obs
             longest = max(longest, int((piece.cqe_tick - piece.start_tick).max()))
     seconds = context.seconds(context.last_tick - context.first_tick)
     if longest < 0:
-        return [Observation("", absent(f"no {'admin' if admin_queue else 'I/O'} command was seen", "s"), seen_s=seconds)]
+        unseen = admin_queue and context.by_host and not saw_requests(context)
+        why = NO_HOST_ADMIN if unseen else f"no {'admin' if admin_queue else 'I/O'} command was seen"
+        return [Observation("", absent(why, "s"), seen_s=seconds)]
     figure = Figure(context.seconds(longest), context.model.interval_u(context.seconds(longest)), "s", seen.whole.under_commands)
     doubt = f"{late} of {count} commands have no doorbell: their latency begins at the fetch" if late else ""
-    return [Observation("", figure, seen_s=seconds, doubt=doubt, remark=f"the longest of {count}")]
+    over = HOST_LATENCY if context.by_host else ""
+    return [Observation("", figure, seen_s=seconds, doubt=doubt, over=over, remark=f"the longest of {count}")]
 
 
 def _slow(seen: _Seen, wanted: Requirement) -> list[Observation]:
@@ -334,11 +340,14 @@ def _slow(seen: _Seen, wanted: Requirement) -> list[Observation]:
     begun = np.sort(np.concatenate(starts)) if starts else np.empty(0, np.int64)
     within = np.searchsorted(begun, begun + round(HOUR_S / context.tick_s), side="left") - np.arange(len(begun))
     figure = Figure(float(within.max(initial=0)), 0.0, "", seen.whole.under_commands)
-    return [Observation("", figure, seen_s=context.seconds(context.last_tick - context.first_tick))]
+    over = HOST_LATENCY if context.by_host else ""
+    return [Observation("", figure, seen_s=context.seconds(context.last_tick - context.first_tick), over=over)]
 
 
 def _after_enable(seen: _Seen, wanted: Requirement) -> list[Observation]:
     context = seen.context
+    if context.by_host:
+        return [Observation("", absent(NO_REGISTERS, "s"))]
     first_io = wanted.measurand == "enable-to-io"
     enabled = context.events.filter((pl.col("type") == int(EventType.CC_EN)) & (pl.col("arg8") == 1))["tick"].to_list()
     if not enabled:
@@ -361,6 +370,8 @@ def _after_enable(seen: _Seen, wanted: Requirement) -> list[Observation]:
 def _shutdown(seen: _Seen, wanted: Requirement) -> list[Observation]:
     if not seen.context.saw_commands:
         return [Observation("", absent(NO_COMMANDS, wanted.unit))]
+    if seen.context.by_host:
+        return [Observation("", absent(NO_REGISTERS, wanted.unit))]
     return [shutdown_time(seen.context, seen.whole.under_commands)]
 
 

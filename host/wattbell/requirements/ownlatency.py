@@ -28,6 +28,7 @@ EDGE_S = 1e-3
 """Resolution of the latencies that the monitor reports."""
 OLD_S = 600.0
 """Oldest data that the page may have (LMLLOG-5)."""
+NO_FETCH = "a host's log does not tell when the drive takes a command up, from where the monitor counts"
 _OPCODES = dict(zip(KINDS, (io("read"), io("write"), io("dsm"))))
 _MS_U = K * EDGE_S / math.sqrt(12.0)
 Float = npt.NDArray[np.float64]
@@ -170,6 +171,8 @@ class OwnLatency:
         context = self._context
         if not context.saw_commands:
             return NO_COMMANDS
+        if context.by_host:
+            return NO_FETCH
         begin = read_tick = NONE
         for one in log_commands(context, OCP_LATENCY_MONITOR_LOG, OCP_LATENCY_MONITOR_FEATURE):
             if one.reads:

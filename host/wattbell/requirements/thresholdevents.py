@@ -27,6 +27,7 @@ from .railsteps import STEP_S, step_means
 _ENABLE, _TYPE, _SCALE = 31, 20, 16
 """Bits of CDW11: enable, type of power (four bits), scale (two bits)."""
 NEVER_SET = "the capture has no Set Features 24h that enables a threshold"
+NO_EVENTS = "a host's log has no requests for events (Asynchronous Event Requests)"
 NO_REQUEST = "nobody saw a waiting request for an event"
 OTHER_KIND = "a tap keeps no content of events: another kind of event counts, too"
 UNCROSSED = "no second of the rail was surely above the threshold"
@@ -68,6 +69,8 @@ class ThresholdEvents:
         context = self._context
         if not context.saw_commands:
             return [Observation("", absent(NO_COMMANDS, unit))]
+        if context.by_host:
+            return [Observation("", absent(NO_EVENTS, unit))]
         if context.rail is None:
             return [Observation("", absent(context.no_rail or "no rail", unit))]
         if not self._armed:

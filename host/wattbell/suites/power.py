@@ -162,7 +162,10 @@ class WakingRead:
 
 
 def find_wake(source: Source, phase: Phase) -> WakingRead | None:
-    """Return the first I/O command of a phase of kind wake, and the events before it; None when its doorbell was not seen."""
+    """Return the first I/O command of a phase of kind wake, and the events before it; None when its doorbell was not seen.
+
+    CLKREQ# counts only where a tap sees the commands: a host's commands are on another clock.
+    """
     commands = source.commands(phase)
     io = commands.take((commands.qid > 0) & (commands.doorbell_tick != NONE))
     if not len(io):
@@ -177,7 +180,8 @@ def find_wake(source: Source, phase: Phase) -> WakingRead | None:
     before = source.capture.commands.filter(pl.col("cqe_tick").is_between(phase.first_tick, doorbell))
     last = before.select(pl.col("cqe_tick").max()).collect().item()
     quiet = int(last) if last is not None else phase.first_tick
-    return WakingRead(quiet, doorbell, cqe, int(asserted["tick"][-1]) if len(asserted) else None)
+    clkreq = int(asserted["tick"][-1]) if len(asserted) and not source.by_host else None
+    return WakingRead(quiet, doorbell, cqe, clkreq)
 
 
 def declared_states(source: Source) -> dict[int, Mapping[str, Any]]:

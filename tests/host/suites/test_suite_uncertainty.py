@@ -193,3 +193,27 @@ def test_bursts_of_a_test_have_the_error_of_their_mean(builder: Any, tmp_path: P
     assert out.points[0].active_s == pytest.approx(7e-3)
     # three equal powers: the front end's part is common, and does not shrink by averaging
     assert out.points[0]["mean_w"].u == pytest.approx(math.hypot(1e-3, 16.5e-6), rel=1e-2)
+
+
+def test_an_entry_is_as_uncertain_as_the_clocks_lie_apart(builder: Any, tmp_path: Path) -> None:
+    """The command before the idle time may be on another clock than the rail."""
+    capture = transitions(builder)
+    alone = transition_row(capture, tmp_path)[0]["longest_entry_s"]
+    assert alone.u == pytest.approx(10e-6, rel=0.01)
+    capture.meta["conditions"]["alignment_u_s"] = 2e-3
+    save(capture.path, capture.meta)
+    found = transition_row(capture, tmp_path)[0]["longest_entry_s"]
+    assert (found.value, found.u) == (pytest.approx(alone.value), pytest.approx(2e-3 + 10e-6, rel=1e-3))
+
+
+def test_a_host_shows_no_longest_exit(builder: Any, tmp_path: Path) -> None:
+    """CLKREQ# is on the rig's clock and the read on the host's, and the host's own time is in the read."""
+    capture = transitions(builder)
+    for made in builder.rows:
+        made |= {"source": 1, "fetch_tick": None}
+    builder.path = tmp_path / "by-host"
+    row, _ = transition_row(builder.write(3 * S), tmp_path)
+    tapped, _ = transition_row(capture, tmp_path)
+    assert "longest_exit_s" not in row.figures and "longest_exit_s" in tapped.figures
+    assert row["exit_s"].value == pytest.approx(6.5e-3 - 2e-3, abs=1e-6), "from the set-up, and not from CLKREQ#"
+    assert tapped["exit_s"].value == pytest.approx(6.58e-3 - 2e-3, abs=1e-6)
