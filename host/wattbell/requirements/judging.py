@@ -183,9 +183,10 @@ def _judged(subject: Subject, seen: Observation, file: RequirementFile, one: Req
 
 
 def _unseen(missing: Missing, seen: Observation) -> bool:
-    """Whether nobody looked whether the drive declares a field of the whole drive, or of two states."""
+    """Whether nobody looked whether the drive declares a field: of the whole drive, of two states, or of a state that nobody knows."""
     name = missing.name.removeprefix("declared.")
-    return name in (*DRIVE_FIELDS, *SCOPE_FIELDS) and name not in seen.limits and seen.figure.value is None
+    known = name in seen.limits if name not in DECLARED else seen.state is not None
+    return name in (*DRIVE_FIELDS, *SCOPE_FIELDS, *DECLARED) and not known and seen.figure.value is None
 
 
 def _not_applicable(one: Requirement, known: Names, seen: Observation) -> Judgement | None:

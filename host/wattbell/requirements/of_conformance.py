@@ -66,8 +66,8 @@ def _of_results(inner: Subject, there: set[str], run: Run) -> Subject:
     def observe(one: Requirement) -> list[Observation]:
         if not tests_for(one, tests):
             names = ", ".join(TESTS[one.measurand](one))
-            why = NO_TEST.get(one.measurand) or f"this run has no test that gives it ({names})"
-            return [Observation("", absent(why, one.unit))]
+            none = absent(NO_TEST.get(one.measurand) or f"this run has no test that gives it ({names})", one.unit)
+            return [replace(seen, figure=none, doubt="", remark="") for seen in inner.observe(one)] or [Observation("", none)]
         if one.measurand.startswith("state-") or not tests_for(one, there):
             return inner.observe(one)
         return []

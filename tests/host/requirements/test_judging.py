@@ -187,7 +187,8 @@ def test_a_state_that_one_subject_knows_and_another_does_not() -> None:
     (found,) = judge_all([blind, subject(lambda _: [Observation("PS0", w(4.0), PS0)], "b")], [file])
     assert [(row.scope, row.verdict, row.sources) for row in found.rows] == [("PS0", "pass", ("b",))]
     (found,) = judge_all([blind], [file])
-    assert [(row.scope, row.verdict) for row in found.rows] == [("", "not applicable")]
+    # unknown declarations are no missing ones
+    assert [(row.scope, row.verdict, row.why) for row in found.rows] == [("", "not measured", "nobody saw Identify")]
 
 
 @pytest.mark.parametrize("other", [{"model": "N"}, {"serial": "T"}, {"firmware": "G"}, {"origin": Origin.VIRTUAL}, {"model": ""}])

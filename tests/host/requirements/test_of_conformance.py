@@ -18,6 +18,10 @@ from wattbell.results import read_run
 from tests.host.conftest import Builder
 
 MS, S = 1_000_000, 1_000_000_000
+PS0 = {"state": 0, "max_power_w": 4.0, "non_operational": False}
+MAP: dict[str, Any] = {"measurand": "largest-mean-power", "window_s": 1.0}
+ACTP: dict[str, Any] = {"measurand": "state-active-power", "applies": "declared.workload"}
+LEFT_OUT = {("map", "PS0"): "not measured", ("actp", "PS0"): "not applicable"}
 
 
 def captured(folder: Path, watts: float, latency: int, end: int) -> None:
@@ -89,6 +93,23 @@ def test_what_no_test_gives_is_not_measured_and_says_so(tmp_path: Path) -> None:
         "not measured",
         "this run has no test that gives it (cold)",
     )
+
+
+def test_a_test_that_was_left_out_makes_no_requirement_inapplicable(tmp_path: Path) -> None:
+    """With the declared states and without: PS0 has a maximum, and declares no workload for its active power."""
+    folder = made(tmp_path, depth_1=(3.0, MS, S))
+    for states, rows in (([], {("map", ""): "not measured", ("actp", ""): "not measured"}), ([PS0], LEFT_OUT)):
+        document = json.loads((folder / "results.json").read_text())
+        document["drive"]["power_states"] = states
+        (folder / "results.json").write_text(json.dumps(document))
+        ones = (
+            Requirement(id="map", clause="", text="t.", limit="declared.max_power_w", unit="W", states="operational", **MAP),
+            Requirement(id="actp", clause="", text="t.", limit="declared.active_power_w", unit="W", states="operational", **ACTP),
+        )
+        file = RequirementFile(name="f", title="", source="", requirement=ones)
+        (found,) = judge_all(subjects(read_run(folder), open_capture), [file])
+        assert {(row.requirement.id, row.scope): row.verdict for row in found.rows} == rows
+        assert all("this run has no test that gives it" in row.why for row in found.rows if row.verdict == "not measured")
 
 
 def test_a_scaled_run_passes_nothing_for_certain_and_its_fails_stand(tmp_path: Path) -> None:
