@@ -26,6 +26,7 @@ _NAMES = {
 NO_COMMANDS = "a suite's results keep no commands: judge its captures"
 NO_VOLTAGE = "a suite's results keep no voltage: judge its captures"
 NO_IDLE_TIMES = "a suite's results keep no idle time before each transition: judge its captures"
+NO_LINK = "a suite's results do not say whether the link was in L1.2, and its power may be in the figure"
 SCALED = "the run was scaled: time and span were shortened"
 """Doubt about the figures of a scaled run."""
 
@@ -57,7 +58,9 @@ def _of_states(run: Run, wanted: Requirement) -> list[Observation]:
                 found = one_measured or found
         reason = f"{run.suite} did not measure it" if measured.get(one.number) else f"{run.suite} did not measure this state"
         figure = absent(reason) if found is None else found
-        out.append(Observation(f"PS{one.number}", figure, one, doubt=SCALED if run.scaled and figure.value is not None else ""))
+        doubt = SCALED if run.scaled and figure.value is not None else ""
+        over = NO_LINK if wanted.measurand == "state-maximum-power" and not one.operational else ""
+        out.append(Observation(f"PS{one.number}", figure, one, doubt=doubt, over=over))
     return out
 
 

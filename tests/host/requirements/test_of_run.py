@@ -95,6 +95,19 @@ def test_states_against_what_the_drive_declares(tmp_path: Path) -> None:
     assert found["EXLAT", "PS4"].measured.value == pytest.approx(0.02), "the longest, not the mean"
 
 
+def test_power_asleep_of_results_alone_fails_no_drive_for_certain(tmp_path: Path) -> None:
+    """In a slot without ASPM the link stays awake, and its power is in the figure. The power of a load has no such doubt."""
+    folder = run(tmp_path / "r")
+    text = (folder / "results.json").read_text()
+    for old, new in ((q(0.0039, 0.00001), q(0.13, 0.00001)), (q(3.9, 0.01), q(4.5, 0.01))):
+        assert text.count(json.dumps(old)) == 1
+        text = text.replace(json.dumps(old), json.dumps(new))
+    (folder / "results.json").write_text(text)
+    found = rows(folder, "declared")
+    assert found["MP-idle", "PS4"].verdict == "conditional fail" and "L1.2" in found["MP-idle", "PS4"].why
+    assert found["MP", "PS0"].verdict == "fail"
+
+
 def test_a_scaled_run_gives_conditional_verdicts(tmp_path: Path) -> None:
     found = rows(run(tmp_path / "r", scale=0.1), "declared")
     assert found["MP", "PS0"].verdict == "conditional pass" and found["ACTP", "PS0"].verdict == "conditional fail"
