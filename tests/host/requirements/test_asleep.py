@@ -74,6 +74,12 @@ def test_a_link_that_is_awake_is_a_doubt(builder: Any, link: LinkState | None) -
     assert found.verdict == "conditional fail" and "L1.2" in found.why
 
 
+@pytest.mark.parametrize("link", [None, LinkState.L1])
+def test_a_link_that_may_be_awake_takes_no_pass_away(builder: Any, link: LinkState | None) -> None:
+    """It can only add power."""
+    assert row(builder, link=link).verdict == "pass"
+
+
 def test_a_short_rest_is_not_measured(builder: Any) -> None:
     for tick in (900, 1700, 2400):
         builder.command(tick * MS, 10 * US, qid=0, opcode=2, slba=2)

@@ -75,6 +75,7 @@ def test_a_host_log_without_requests_for_events_and_without_registers_says_so(bu
         "LATENCY-MONITOR-latency": "when the drive takes a command up",
         "TTR-1": "registers of the controller",
         "TTR-2": "registers of the controller",
+        "TTR-5": "registers of the controller",
     }
     assert {name: found[name].verdict for name in why} == dict.fromkeys(why, "not measured")
     assert all(text in found[name].why for name, text in why.items()), [found[name].why for name in why]
