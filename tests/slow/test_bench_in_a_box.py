@@ -33,6 +33,7 @@ from wattbell.suites.step import Step
 from wattbell.virtual.fidelity import Fidelity
 from wattbell.virtual.replay import Replay, replay
 
+from tests.slow.again import Quiet
 from tools.jobfile import at_the_drive
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,27 +96,6 @@ wattbell run {WORK} --drive /dev/nvme0n1 --serial {SERIAL} --yes --out seen --me
     --interval {INTERVAL_S} --decimation {DECIMATION} --no-store --no-page > run.txt 2>&1
 echo $? > code
 """
-
-
-class Quiet:
-    """An audience that says nothing."""
-
-    def say(self, _text: str) -> None: ...
-
-    def spinner(self, _text: str) -> AbstractContextManager[object]:
-        return nullcontext()
-
-    def recording(self, _serial: str) -> AbstractContextManager[Callable[[Any], None]]:
-        return nullcontext(lambda _progress: None)
-
-    def ahead(self, _outlook: Any, _bench: Any) -> None: ...
-
-    def progress(self, _eta: Any) -> AbstractContextManager[object]:
-        return nullcontext()
-
-    def begun(self, _results: Any) -> None: ...
-
-    def scored(self, _test: Any, _results: Any) -> None: ...
 
 
 @dataclass(frozen=True)
