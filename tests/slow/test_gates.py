@@ -1,7 +1,7 @@
 """The virtual rig's instrument as gates of the ECP5 (tools/gates.py) gives the RTL's bytes: `make gates` (docs/gateware.md, As gates).
 
-The traces are a real Linux driver's, as QEMU logged them. Their pauses are cut to 5 us, so 14 s of idling become 14 ms, and every clock with
-work is simulated. The rail changes meanwhile. Skipped without WATTBELL_GATES.
+The traces are a real Linux driver's, as QEMU logged them. Their pauses are cut to 5 us, so 14 s of idling become 14 ms, and every clock
+with work is simulated. The rail changes meanwhile. Skipped without WATTBELL_GATES.
 """
 
 from __future__ import annotations
