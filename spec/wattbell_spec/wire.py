@@ -110,7 +110,7 @@ COMMAND = (
     Field("cq_head_after", 24, "tick of the CQ head doorbell that released the CQE - CQE tick"),
     Field("opcode", 8, "SQE byte 0"),
     Field("qid", 7, "submission queue"),
-    Field("interrupt_guessed", 1, "bit 7 of byte 27. 1: `msix_after`, or its absence, is a guess: the message was not seen set up"),
+    Field("interrupt_guessed", 1, "bit 7 of byte 27. 1: `msix_after`, or its absence, is a guess"),
     Field("cid", 16, "command identifier, as on the wire"),
     Field("status", 15, "CQE bits 127:113 (SC 7:0, SCT 10:8, CRD 12:11, M 13, DNR 14)"),
     Field("length_checked", 1, "bit 7 of byte 31. 1: the due length of the data is known, and its double words were counted"),

@@ -145,7 +145,7 @@ Management, {nvme.io("dsm"):02X}h.
 `length_checked` is 1 where the rig knew how long the data must be, and counted it ([lengths](lengths.md)). Else the length was not
 checked. Records of older rigs have 0.
 
-`interrupt_guessed` is 1 where the rig did not see which message tells of the command's completion queue ([interrupts](interrupts.md)).
+`interrupt_guessed` is 1 where the interrupt of the command is in doubt, or whether there was one ([interrupts](interrupts.md#guesses)).
 Records of older rigs have 0 here, though they guessed.
 
 ### Flags of a command

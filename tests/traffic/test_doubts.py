@@ -12,11 +12,11 @@ from tests.sim.rig.rig_process import column, decode, play
 from tests.sim.rig.test_fidelity import compare
 from tests.traffic import packets
 from tests.traffic.generate import Traffic, generate
-from tests.traffic.judge import ABORTED, DATA_PARTIAL, NO_SQE, Account, Stream, judge, match, read
+from tests.traffic.judge import ABORTED, DATA_PARTIAL, GUESS, INTERRUPT_GUESSED, NO_SQE, Account, Stream, judge, match, read
 from tests.traffic.kernel import US
 from tests.traffic.kinds import draw
 from tests.traffic.packets import DOWN, UP
-from tests.traffic.rig import Playing
+from tests.traffic.rig import FIDELITIES, Playing
 from tests.traffic.root import DEVICE
 
 _AQA = 0x24
@@ -54,6 +54,67 @@ def test_commands_on_one_buffer_are_right_or_flagged(kind: str, seed: int, tmp_p
     found = judge(traffic.deeds, stream)
     assert found.silent == 0, found
     assert any(account.flags & DATA_PARTIAL for account in stream.accounts)
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed", "doubted"),
+    [
+        ("intx+second_function", 4, INTERRUPT_GUESSED),
+        ("reset_en", 12, INTERRUPT_GUESSED),
+        ("reset_link+prefetch", 8, GUESS),
+        ("reset_link+prefetch", 14, GUESS),
+    ],
+)
+def test_what_a_reset_or_another_function_hides_is_flagged(kind: str, seed: int, doubted: int, tmp_path: Path) -> None:
+    """Whose INTx it is, a message behind CC.EN = 0, and the second read of an SQE behind a reset."""
+    traffic = generate(draw(seed, (kind,), 60))
+    stream = played(traffic, tmp_path)
+    found = judge(traffic.deeds, stream)
+    assert found.silent == 0, found
+    assert any(account.flags & doubted for account in stream.accounts)
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed", "fidelities"),
+    [
+        ("late+sqe128", 3, FIDELITIES),
+        ("late+sqe128", 8, FIDELITIES),
+        ("late+sqe128", 22, ("fast",)),  # what follows SQEs looks like long commands, and overloads the gateware
+        ("late", 5, FIDELITIES),
+    ],
+)
+def test_the_size_of_sqes_is_doubted_until_a_read_shows_it(kind: str, seed: int, fidelities: tuple[str, ...], tmp_path: Path) -> None:
+    """A trace that begins late does not show CC.IOSQES. A read of an odd number of 64 bytes does."""
+    traffic = generate(draw(seed, (kind,), 100))
+    trace = tmp_path / "one.wbt"
+    trace.write_bytes(traffic.trace())
+    fast, *others = (read(Playing(trace, traffic.attach, fidelity).stream()[0]) for fidelity in fidelities)
+    assert all(fast.accounts == other.accounts for other in others)
+    found = judge(traffic.deeds, fast)
+    assert found.silent == 0, found
+    guesses = [bool(account.flags & (GUESS | NO_SQE)) for account in fast.accounts if account.qid]
+    assert all(guesses) if "sqe128" in kind else not all(guesses)
+
+
+def test_an_entry_read_again_takes_no_count_of_another(tmp_path: Path) -> None:
+    """Each of the commands beyond the slots has a record or counts as lost, though the drive reads entries twice."""
+    traffic = generate(draw(609177812568, ("deep+prefetch",), 300))
+    trace = tmp_path / "one.wbt"
+    trace.write_bytes(traffic.trace())
+    found = judge(traffic.deeds, read(Playing(trace, []).stream()[0]))
+    assert found.lost_counted and found.silent == 0, found
+
+
+def test_admin_commands_find_a_slot_beside_any_number_of_others(tmp_path: Path) -> None:
+    """Queues are deleted and created while more I/O commands are in flight than there are slots."""
+    traffic = generate(draw(51008, ("deep+queues",), 2400))
+    trace = tmp_path / "one.wbt"
+    trace.write_bytes(traffic.trace())
+    stream = read(Playing(trace, []).stream()[0])
+    found = judge(traffic.deeds, stream)
+    assert found.lost_counted and found.wrong == found.unsaid == found.invented == 0, found
+    admin = [account for account in stream.accounts if account.qid == 0 and not account.flags & ABORTED]
+    assert len(admin) == 16 and not any(account.flags for account in admin)
 
 
 def test_failed_commands_may_have_data_at_translated_addresses(tmp_path: Path) -> None:

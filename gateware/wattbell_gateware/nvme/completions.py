@@ -170,6 +170,8 @@ class Completions:
         """Build CQE_FOUND: the slot of the command, or one for a command without SQE."""
         tlp, report, identify, slots, queues, search = self.tlp, self.report, self.identify, self.slots, self.queues, self.search
         state = tables.SlotState
+        untold = self._cqe_tells & ~(self.messages.asserted & self.messages.wires)
+        untold &= ~(self.settings.shadow & (self._cqe_sqid != 0))
 
         with m.State("CQE_FOUND"):
             slot = slots.r
@@ -199,6 +201,7 @@ class Completions:
                     ranges=slot["ranges"],
                     msix=None,
                     guessed=self._cqe_doubt,
+                    untold=untold,
                     pages_sure=slot["pages_sure"],
                 )
                 m.d.comb += slots.w["msix"][-1].eq(1)  # not known yet
@@ -212,7 +215,7 @@ class Completions:
                 m.next = Place.CQE_NEXT
             with m.Elif(~self._passed):
                 m.next = "CQE_PASS"
-            with m.Elif(slots.any_free):
+            with m.Elif(slots.has_room(self._cqe_sqid)):
                 slots.allocate(
                     m,
                     state=state.COMPLETED,
@@ -223,6 +226,7 @@ class Completions:
                     cqe=None,
                     status=self._cqe_status,
                     guessed=self._cqe_doubt,
+                    untold=untold,
                 )
                 slots.hold(m)
                 m.d.sync += [self._cqe_slot.eq(slots.free), search.found.eq(0)]

@@ -136,6 +136,8 @@ class Control:
             m.d.comb += merged.eq(self._merged(now, tlp.first))
             m.next = Place.DONE
             is_bar, target = (tlp.header.address[0:19] == 0x10) | upper, tlp.header.address[16:32]
+            with m.If(settings.is_other(target)):
+                m.d.sync += settings.other_functions.eq(1)
             with m.If(is_bar & settings.is_other(target)):
                 pass  # a BAR of another function
             with m.Elif((tlp.header.address[0:19] == 0x10) & (merged[4:] != 0) & (tlp.first[4:] != 0xFFFFFFF)):
@@ -391,7 +393,8 @@ class Control:
                 each.forget(m)
             slots.forget_ousted(m)
             m.d.sync += [self._notified.eq(0), self._shutdown.eq(0), self._csts_known.eq(0)]
-            m.d.sync += [settings.shadow.eq(0), settings.dirty.eq(0), settings.translated.eq(0), self.messages.asserted.eq(0)]
+            m.d.sync += [each.eq(0) for each in (settings.shadow, settings.dirty, settings.translated, settings.unsized)]
+            m.d.sync += self.messages.asserted.eq(0)
             with m.If(self._reset_is_of(*_OF_FUNCTION)):
                 self.messages.reset(m)
                 m.d.sync += [
@@ -403,7 +406,8 @@ class Control:
                     self._asked.eq(0),
                 ]
             with m.If(self._reset_is_of(spec.ResetCause.PERST)):
-                m.d.sync += [settings.bar0.eq(0), settings.function_known.eq(0)]
+                m.d.sync += [settings.bar0.eq(0), settings.function_known.eq(0), settings.other_functions.eq(0)]
+                m.d.sync += settings.reads_ahead.eq(0)
             self._reset.leave_later(m)
 
     def _attach_states(self, m: Module) -> None:
@@ -424,6 +428,8 @@ class Control:
                     m.d.sync += settings.mps.eq(Mux(c.size > 4, 4, c.size))
                 with m.Case(ConfigOp.SQ, ConfigOp.CQ):
                     m.d.sync += [settings.enabled.eq(1), settings.cc[0].eq(1)]
+                    with m.If((c.op == ConfigOp.SQ) & (settings.cc[16:20] == 0)):
+                        m.d.sync += settings.unsized.eq(1)
                     creation.begin(
                         m,
                         "CONFIG_QUEUE",

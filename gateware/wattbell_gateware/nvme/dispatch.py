@@ -17,6 +17,7 @@ from .pages import Pages
 from .places import Place
 from .present import Present
 from .report import Report
+from .settings import Settings
 from .slots import Slots
 from .tags import Tags
 
@@ -40,6 +41,7 @@ class Dispatch:
         free_to: Signal,
         tlp: Present,
         report: Report,
+        settings: Settings,
         slots: Slots,
         tags: Tags,
         map_: PageMap,
@@ -51,8 +53,8 @@ class Dispatch:
         order: Order,
     ) -> None:
         self.i, self._busy, self._marked, self._free, self._free_side, self._free_to = i, busy, marked, free, free_side, free_to
-        self.tlp, self.report, self.slots, self.tags, self.map, self.messages = tlp, report, slots, tags, map_, messages
-        self.pages, self.control, self.head_queue, self.way, self.order = pages, control, head_queue, way, order
+        self.tlp, self.report, self.settings, self.slots, self.tags, self.map = tlp, report, settings, slots, tags, map_
+        self.messages, self.pages, self.control, self.head_queue, self.way, self.order = messages, pages, control, head_queue, way, order
         self._told_foreign = Signal()  # the capture has the event
 
     def states(self, m: Module) -> None:
@@ -180,6 +182,7 @@ class Dispatch:
 
         with m.State("FOREIGN"):
             m.d.comb += report.unmatched.eq(1)
+            m.d.sync += self.settings.other_functions.eq(1)
             m.d.sync += self._told_foreign.eq(report.wanted)
             with m.If(~self._told_foreign):
                 report.event(

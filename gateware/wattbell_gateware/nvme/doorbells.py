@@ -82,6 +82,8 @@ class Doorbells:
             stale = queues.sq.epoch != report.epoch
             # A doorbell that was lost and comes when it is sent again is older than the last one: more than half the queue ahead, which
             # no driver goes at once, let alone after a loss. (If one does, its commands are known from their fetch on.)
+            # Where SQEs may be larger, an entry's read may have counted as another's.
+            unsized = self.settings.unsized & (queues.qid != 0)
             overtaken = stale & self._known & ((self._left << 1) > queues.size)
             m.d.sync += [
                 queues.sq.tail.eq(tlp.first),
@@ -99,7 +101,7 @@ class Doorbells:
             with m.If((tlp.first >= queues.size) | overtaken):
                 tlp.finish_word(m)  # too great a value the drive will refuse too
             # A host writes over no entry that the drive has not read. So the drive reads elsewhere: a reset was missed.
-            with m.Elif(self._waits & ~stale & (self._left != 0) & (self._left >= self._gap)):
+            with m.Elif(self._waits & ~stale & ~unsized & (self._left != 0) & (self._left >= self._gap)):
                 m.next = Place.OVERRUN
             with m.Else():
                 m.next = "SQ_ANNOUNCE"
@@ -114,7 +116,7 @@ class Doorbells:
                 queues.sq.eq(longer),
             ]
             with m.If(self._left != 0):
-                with m.If(slots.any_free):
+                with m.If(slots.has_room(queues.qid)):
                     slots.allocate(
                         m,
                         state=tables.SlotState.ANNOUNCED,

@@ -286,6 +286,7 @@ class Engine(wiring.Component):
             free_to=self.free_to,
             tlp=tlp,
             report=report,
+            settings=settings,
             slots=slots,
             tags=tags,
             map_=map_,

@@ -104,6 +104,7 @@ class Fetch:
         self._sqe = [Signal(32, name=f"sqe_{i}") for i in range(tables.USED_WORDS)]
         self._sqe_index, self._sqe_rung = Signal(16), Signal()  # its place in its queue; its slot has a doorbell
         self._sqe_generation, self._sqe_flags = Signal(16), Signal(8)  # of its slot, as it was before
+        self._sqe_held = Signal()  # it was one of the commands without a slot
         self._sqe_next = Signal(slots.bits)
         self._sqe_chain = Signal()  # a command in flight may have this CID
         self._sqe_fits, self._sqe_lives = Signal(), Signal()  # it is the one that was fetched; at least it is being fetched
@@ -236,6 +237,9 @@ class Fetch:
             with m.Else():
                 with m.If(~settings.function_known):
                     settings.follow(m, tlp.header.requester)
+                # No SQE is larger than 64 bytes if the drive reads an odd number of these, or begins at an odd one.
+                with m.If((queues.qid != 0) & (index[0] | self._fetch_left[0])):
+                    m.d.sync += settings.unsized.eq(0)
                 m.next = "FETCH_WINDOW"
 
         with m.State("FETCH_WINDOW"):  # beyond the tail, or before what was fetched last: read ahead, or again
@@ -252,7 +256,7 @@ class Fetch:
             tlp.may_finish(m)
             match = (queues.sq.count != 0) & self._fetch_match
             early = self._fetch_early & (self._fetch_ahead == 0)
-            slot, taken = Mux(match, queues.sq.head, slots.free), match | (slots.any_free & ~early)
+            slot, taken = Mux(match, queues.sq.head, slots.free), match | (slots.has_room(queues.qid) & ~early)
             sq, after = Signal(queues.SQ, name="fetch_sq"), Signal(16, name="fetch_after")
             m.d.comb += [
                 sq.eq(queues.sq),
@@ -273,10 +277,15 @@ class Fetch:
                     m.d.comb += [sq.head.eq(slots.link.r["next"]), sq.count.eq(queues.sq.count - 1)]
                     m.d.comb += [slots.ra.eq(slots.link.r["next"]), slots.link.ra.eq(slots.link.r["next"])]
                 with m.Elif(taken):
-                    slots.allocate(m, state=state.FETCHING, qid=queues.qid, index=self._fetch_index, flags=self._fetch_flags, fetch=None)
+                    held = (self._fetch_ahead != 0) & (slots.unheld != 0)
+                    slots.allocate(
+                        m, state=state.FETCHING, qid=queues.qid, index=self._fetch_index, flags=self._fetch_flags, fetch=None, held=held
+                    )
                     with m.If(self._fetch_ahead != 0):
                         slots.hold(m)
-                with m.Elif((self._fetch_ahead == 0) & ~early):
+                with m.Elif(early):
+                    m.d.sync += self.settings.reads_ahead.eq(1)
+                with m.Elif(self._fetch_ahead == 0):
                     # It had no doorbell. Otherwise it counts since its doorbell found no slot.
                     slots.unhold(m)
                 with m.If(self._fetch_ahead != 0):
@@ -352,6 +361,7 @@ class Fetch:
                         self._sqe_rung.eq(tables.known(slots.r["doorbell"])),
                         self._sqe_generation.eq(slots.r["generation"]),
                         self._sqe_flags.eq(slots.r["flags"]),
+                        self._sqe_held.eq(slots.r["held"]),
                         self._sqe_next.eq(slots.link.r["next"]),
                         queues.size.eq(queues.shape.r["size"]),
                         self._sqe_starts.eq(starts),
@@ -415,6 +425,7 @@ class Fetch:
                 search.on(m)
             with m.Elif(search.found & again):
                 slots.flag(m, search.slot, int(Flag.GUESS))
+                m.d.sync += self.settings.reads_ahead.eq(1)
 
         with m.State("SQE_FOUND"):
             m.next = "SQE_STORE"
@@ -422,6 +433,7 @@ class Fetch:
                 search.on(m)
             with m.Elif(search.found & ~self._sqe_rung & again):
                 slots.flag(m, search.slot, int(Flag.GUESS))
+                m.d.sync += self.settings.reads_ahead.eq(1)
                 m.next = "SQE_AGAIN"
             with m.Elif(search.found):
                 # The CID is used again before its CQE was seen: that CQE was missed.
@@ -430,6 +442,8 @@ class Fetch:
 
         with m.State("SQE_AGAIN"):
             slots.release(m, tags.present.slot)
+            with m.If(self._sqe_held):
+                slots.unhold(m)  # that one still has none
             m.d.sync += [tags.present.slot.eq(self._sqe_next), tags.present.left.eq(tags.present.left - 1)]
             m.next = "SQE_NEXT"
 
@@ -451,6 +465,7 @@ class Fetch:
             with m.If(sqe.admin & ((sqe.opcode == tables.FORMAT_NVM) | (sqe.opcode == tables.NAMESPACE_MANAGEMENT))):
                 self.namespaces.doubt(m, lists=sqe.opcode == tables.NAMESPACE_MANAGEMENT)
             partial = ((sqe.opcode[0:2] != 0) & (sqe.pointer == 3)) | self.lengths.apart
+            flags = self._sqe_flags | Mux(partial, int(Flag.DATA_PARTIAL), 0) | Mux(settings.unsized & ~sqe.admin, int(Flag.GUESS), 0)
             slba = Cat(self._sqe[10], self._sqe[11])
             blocks = Mux(self._sqe_lba, sqe.nlb, self._sqe[11])
             flush = ~sqe.admin & (sqe.opcode == 0)
@@ -467,13 +482,13 @@ class Fetch:
                 prp1=sqe.prp1,
                 ranges_expected=self._sqe[10][0:8] + 1,
                 pages_sure=0,
-                flags=self._sqe_flags | Mux(partial, int(Flag.DATA_PARTIAL), 0),
+                flags=flags,
             )
             slots.expect(m, tags.present.slot, Cat(Const(0, tables.DUE_BITS + 2), self.lengths.none))
             search.link(m, tags.present.slot)  # to the chain that was read since SQE_BEAT
             self.lengths.go_on(m)
             m.d.sync += [
-                self._sqe_flags.eq(self._sqe_flags | Mux(partial, int(Flag.DATA_PARTIAL), 0)),
+                self._sqe_flags.eq(flags),
                 *(self.descriptors.words[i].eq(self._sqe[6 + i]) for i in range(4)),
                 self.descriptors.slot.eq(tags.present.slot),
                 self.descriptors.generation.eq(self._sqe_generation),

@@ -132,7 +132,7 @@ class Interrupts:
         with m.State(Place.WIRE):
             asserts = tlp.header.address[:8] == ASSERT_INTA
             m.d.sync += [self.messages.asserted.eq(asserts), self._irq_table.eq(0)]
-            self._begin(m, guess=self.messages.unknown)
+            self._begin(m, guess=self.messages.unknown | self.messages.shared)
             m.d.sync += self._irq_any.eq(1)
             m.next = "INTERRUPT_SCAN"
             with m.If(~asserts | self.messages.by_table | self.messages.by_msi | (queues.cq_waiting == 0)):
@@ -238,7 +238,7 @@ class Interrupts:
 
         with m.State("INTERRUPT_MARK"):
             tlp.may_finish(m)
-            slots.write(m, self._irq_slot, msix=None, guessed=self._irq_guess)
+            slots.write(m, self._irq_slot, msix=None, guessed=self._irq_guess, untold=0)
             m.d.comb += slots.link.ra.eq(slots.link.r["next"])
             m.d.sync += self._irq_slot.eq(slots.link.r["next"])
             with m.If(self._irq_slot == queues.cq.last):

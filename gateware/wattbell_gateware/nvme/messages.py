@@ -34,6 +34,7 @@ class Messages:
     by_msi : messages come from the MSI capability.
     wires : the drive sends no messages to memory: INTx, or no interrupts.
     unknown : nobody saw how the host set up messages.
+    shared : with ``wires``: another function may have sent an interrupt. PCIe: INTx Interrupt Signaling (Requester ID)
     lost : TLPs of the host were lost, so any message may have changed.
     asserted : INTA is asserted.
     """
@@ -41,6 +42,7 @@ class Messages:
     def __init__(self, m: Module, *, tlp: Present, settings: Settings) -> None:
         self.tlp, self.settings = tlp, settings
         self.by_table, self.by_msi, self.wires, self.unknown = Signal(), Signal(), Signal(), Signal(init=1)
+        self.shared = Signal()
         self.lost, self.asserted = Signal(), Signal()
         # A field's highest bit: it is known.
         self._table = FieldTable(m, "vectors", 256, {"low": 31, "high": 33, "data": 33})
@@ -77,6 +79,7 @@ class Messages:
             self.by_msi.eq(by_msi),
             self.wires.eq(wires),
             self.unknown.eq(~(by_table | by_msi | wires)),
+            self.shared.eq(wires & self.settings.other_functions),
             self._table_at.eq(self.settings.bar0[:32] + Cat(Const(0, 3), self._place[3:])),
             self._is_other.eq(self.settings.is_other_than_0()),
         ]
@@ -134,7 +137,7 @@ class Messages:
 
     def sure(self) -> Value:
         """Return, a clock after :meth:`look_up`, whether instants by this message are free of doubt."""
-        return ~self.lost & (self.wires | (~self.unknown & self.known()))
+        return ~self.lost & ~self.shared & (self.wires | (~self.unknown & self.known()))
 
     def same(self, vector: Value) -> Value:
         """Return, a clock after :meth:`look_up` or :meth:`look_before`, a bit for each part that the TLP shares with the message.

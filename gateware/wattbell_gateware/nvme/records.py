@@ -62,10 +62,13 @@ class Records:
         unseen |= slot["shared"] & (failed | ~left.checked)
         # Data at translated addresses belongs to nothing here. NVMe: Opcode, bits 1:0 (Data Transfer Direction)
         unseen |= self._settings.translated & (slot["opcode"][0:2] != 0) & (failed | ~left.checked)
+        # The drive may have meant to read its SQE again.
+        again = self._aborted & self._settings.reads_ahead & (slot["state"] == state.IN_FLIGHT)
         missing_ranges = io & (slot["opcode"] == tables.DSM) & (slot["ranges"] != slot["ranges_expected"])
         flags = (
             slot["flags"]
             | Mux(self._aborted, int(Flag.ABORTED), 0)
+            | Mux(again, int(Flag.GUESS), 0)
             | Mux(self._reused, int(Flag.CID_REUSED), 0)
             | Mux(no_sqe, int(Flag.NO_SQE), 0)
             | Mux(missing_ranges, int(Flag.NO_RANGES), 0)
@@ -73,7 +76,8 @@ class Records:
             | Mux(slot["epoch"] != self.report.epoch, int(Flag.LOSS), 0)
         )
         facts = {**slot, "cqe_tick": self._ages.cqe, "length_checked": left.checked, "slba": slot["lba"], "flags": flags}
-        facts["interrupt_guessed"] = slot["guessed"]
+        # Without a CQ head doorbell, nobody knows whether the drive still sends the interrupt.
+        facts["interrupt_guessed"] = slot["guessed"] | (slot["untold"] & ~self._head)
         m.d.sync += self._ousted.eq(slot["ousted"] & (slot["epoch"] == self.report.epoch))
         m.d.sync += [*self._ages.first, *(record[name].eq(facts[name]) for name in COMMAND.members if name in facts)]
 

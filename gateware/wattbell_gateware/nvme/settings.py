@@ -19,6 +19,9 @@ class Settings:
     cc : CC as written.
     function : low byte of the followed function's identifier.
     function_known : ``function`` is known from the bus.
+    other_functions : there is another function behind the link.
+    reads_ahead : the drive reads SQEs beyond the tail, or twice.
+    unsized : the size of SQEs in I/O queues was neither seen nor told.
     db_buffers : PRP1 and PRP2 of the last Doorbell Buffer Config.
     dirty : something is tracked that a reset would end.
     translated : the drive uses translated addresses (PCIe: Address Translation Services).
@@ -29,6 +32,7 @@ class Settings:
         self.mps = Signal(3)
         self.cc = Signal(32)
         self.function, self.function_known = Signal(8), Signal()
+        self.other_functions, self.reads_ahead, self.unsized = Signal(), Signal(), Signal()
         self.db_buffers = [Signal(64, name=f"db_buffer_{i}") for i in range(2)]
         self.dirty = Signal()
         self.translated = Signal()

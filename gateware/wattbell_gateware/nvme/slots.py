@@ -12,6 +12,8 @@ from .store import FieldTable
 
 __all__ = ["Slots"]
 
+RESERVED = 16
+"""Slots that only admin commands take: without these commands, nobody knows which queues there are."""
 TICKS = ("doorbell", "fetch", "first_data", "last_data", "cqe", "msix")
 """Fields of a slot. A write takes them from the TLP unless the caller gives a value."""
 
@@ -23,7 +25,10 @@ class Slots(FieldTable):
         commands, a CQ of its completed ones, a fetch of its own.
     unheld : commands in flight without a slot.
     free, any_free : the slot that :meth:`allocate` takes; whether there is one.
+    plenty : there are more than the slots that only admin commands take.
     guessed (field) : ``msix``, or its absence, is a guess: no access of the host has set up the message.
+    held (field) : it was one of the commands without a slot.
+    untold (field) : it has completed, and its interrupt is due.
     last (field) : last double word of its data in the last page; without a known length: of the data that it surely has.
     shared (field) : another command in flight may have the same pages, and its data may count as this command's.
     ousted (field) : another command in flight took over one of its pages.
@@ -43,6 +48,7 @@ class Slots(FieldTable):
                 "generation": 16,
                 "epoch": 16,
                 "qid": unsigned(queue_bits),
+                "held": 1,
                 "index": 16,
                 "flags": 8,
                 **dict.fromkeys(TICKS, tick),
@@ -58,18 +64,19 @@ class Slots(FieldTable):
                 "pages_sure": 17,
                 "left": tables.LEFT,
                 "guessed": 1,
+                "untold": 1,
                 "last": 14,
                 "shared": 1,
                 "ousted": 1,
             },
             together=(
-                ("doorbell", "generation", "epoch", "qid"),
+                ("doorbell", "generation", "epoch", "qid", "held"),
                 ("opcode", "cid", "nsid", "prp1", "ranges_expected"),
                 ("lba", "blocks"),
                 ("flags", "ranges", "pages_sure"),
                 ("cqe", "status", "index"),
                 ("last_data", "left"),
-                ("msix", "guessed"),
+                ("msix", "guessed", "untold"),
                 ("last", "shared", "ousted"),
             ),
         )
@@ -80,7 +87,7 @@ class Slots(FieldTable):
         self._serial = Signal(16)  # generation of the next command
         self._free_list = Queue(unsigned(self.bits), count)
         self.free = Signal(self.bits)
-        self.any_free = Signal()
+        self.any_free, self.plenty = Signal(), Signal()
 
     def connect(self, m: Module, *, in_flight: Signal, tick: Value, length: Value) -> None:
         """Connect the list of free slots. `in_flight`: a port of the engine. `tick`, `length`: the TLP's."""
@@ -91,14 +98,19 @@ class Slots(FieldTable):
         m.d.comb += [
             self.free.eq(free.o.payload),
             self.any_free.eq(free.o.valid),
+            self.plenty.eq(free.level > RESERVED),
             in_flight.eq(Mux(filled, self.count - free.level, 0) + self.unheld),
             *(self.w[name].eq(tick) for name in TICKS),
             self.w["left"].eq(self.r["left"]),
             self.w["left"].dws.eq(tables.less(self.r["left"], length)),
         ]
 
+    def has_room(self, qid: Value) -> Value:
+        """Return whether a command of SQ `qid` may take `free`."""
+        return self.any_free & (self.plenty | (qid == 0))
+
     def allocate(self, m: Module, *, state, qid, index, flags, **fields) -> None:
-        """Take `free` for a command (only if `any_free`).
+        """Take `free` for a command (only if it :meth:`has_room`).
 
         A tick given as None is the TLP's. A tick that is not given is unknown: its highest bit is 1 (:func:`tables.known`).
         """
@@ -123,9 +135,11 @@ class Slots(FieldTable):
             "pages_sure": 0,
             "left": 0,
             "guessed": 0,
+            "untold": 0,
             "last": 0,
             "shared": 0,
             "ousted": 0,
+            "held": 0,
         }
         self.write(m, self.free, **(values | fields))
         m.d.comb += [self._free_list.o.ready.eq(1), *(self.w[name][-1].eq(1) for name in unknown)]

@@ -37,7 +37,7 @@ pub struct Command {
     pub flags: u8,
     /// Bit 7 of byte 31. 1: the due length of the data is known, and its double words were counted.
     pub length_checked: bool,
-    /// Bit 7 of byte 27. 1: `msix_after`, or its absence, is a guess: the message was not seen set up.
+    /// Bit 7 of byte 27. 1: `msix_after`, or its absence, is a guess.
     pub interrupt_guessed: bool,
 }
 

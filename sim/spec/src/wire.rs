@@ -56,7 +56,7 @@ pub mod command {
     pub const OPCODE: (usize, usize) = (208, 8);
     /// submission queue
     pub const QID: (usize, usize) = (216, 7);
-    /// bit 7 of byte 27. 1: `msix_after`, or its absence, is a guess: the message was not seen set up
+    /// bit 7 of byte 27. 1: `msix_after`, or its absence, is a guess
     pub const INTERRUPT_GUESSED: (usize, usize) = (223, 1);
     /// command identifier, as on the wire
     pub const CID: (usize, usize) = (224, 16);

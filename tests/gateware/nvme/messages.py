@@ -338,6 +338,44 @@ def intx() -> Scenario:
     return bus, ()
 
 
+def intx_of_two(sign: str) -> Scenario:
+    """From the first sign of a second function on, INTx is a guess: its messages name no function (PCIe 2.2.8.1)."""
+    bus = ready()
+    bus.start()
+    bus.queue(1, 0)
+    bus.command(1)
+    bus.wire(packets.ASSERT_INTA, tells=1)
+    bus.wire(packets.DEASSERT_INTA)
+    bus.release(1)
+    first = len(bus.ends)
+    bus.command(1)  # before the sign, but its message comes behind it
+    if sign == "configured":
+        bus.write(0x04, 0x6, 0x3, function=1)
+    else:
+        bus.send(1, packets.memory(False, BUFFER, 4, DRIVE | 1) + bytes(16))
+    bus.wire(packets.ASSERT_INTA, tells=1)
+    bus.command(1)
+    bus.wire(packets.DEASSERT_INTA)
+    bus.release(1)
+    bus.command(1)
+    return bus, range(first, first + 3)
+
+
+def disabled() -> Scenario:
+    """A message that is due may come behind the write that disables the controller: its absence is a guess."""
+    bus = with_table()
+    bus.command(1, head=True)  # the host was quicker: no message follows
+    bus.queue(4, 0, interrupts=False)
+    bus.command(4)
+    bus.command(2)
+    bus.message(*MESSAGES[2], tells=1)
+    bus.command(2)
+    last = len(bus.ends) - 1
+    bus.bar(0x14, 0x0046_0000)
+    bus.message(*MESSAGES[2])
+    return bus, (last,)
+
+
 def loss() -> Scenario:
     """After a loss of the host's TLPs an absence is a guess, until messages are enabled anew."""
     bus = with_table()
@@ -382,6 +420,8 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
     **{f"unseen {gap}": lambda gap=gap: unseen(gap) for gap in ("entry", "bytes", "place", "walk")},  # type: ignore[misc]
     "others": others,
     "intx": intx,
+    **{f"intx of two, {sign}": lambda sign=sign: intx_of_two(sign) for sign in ("configured", "writing")},  # type: ignore[misc]
+    "disabled": disabled,
     "loss": loss,
     "perst": perst,
 }

@@ -58,7 +58,7 @@ impl Tracker {
             self.event(kind::GUESSING, guess::AFTER_LOSS, qid.into(), 0);
         }
         let sq_valid = self.tables.sqs[usize::from(sqid)].valid;
-        let doubted = tells && !self.messages.sure(vector);
+        let doubted = tells && !(self.messages.sure(vector) && !self.shares_wire());
         let tells = tells && !(self.messages.asserted && self.messages.delivery() == Delivery::Wires);
         let (sqid, cqe, guessed) = (sqid as u8, self.tick, if expected { 0 } else { flag::GUESS });
         let known = self.tables.in_flight.remove(&(sqid, cid));
@@ -77,10 +77,11 @@ impl Tracker {
                 }
             }
         };
+        let shadow = self.shadow && sqid != 0;
         let s = self.slot(slot);
         (s.state, s.index) = (State::Completed, index);
         (s.command.cqe, s.command.status, s.command.flags) = (cqe, status, s.command.flags | guessed);
-        s.command.interrupt_guessed = doubted;
+        (s.command.interrupt_guessed, s.untold) = (doubted, tells && !shadow);
         let Slot { command, prp1, .. } = *s;
         if known.is_some() {
             self.made.completions.push(command);
@@ -89,7 +90,7 @@ impl Tracker {
             self.identifies = self.identifies.saturating_sub((command.opcode == admin::IDENTIFY).into());
             self.announced = false;
         }
-        if self.shadow && sqid != 0 {
+        if shadow {
             return self.emit(slot, None);
         }
         let cq = &mut self.tables.cqs[at];
@@ -218,11 +219,16 @@ impl Tracker {
         self.mark(&waiting, true);
     }
 
+    /// Whether an interrupt may be another function's (PCIe, INTx Interrupt Signaling: such a message names no function).
+    fn shares_wire(&self) -> bool {
+        self.other_functions && self.messages.delivery() == Delivery::Wires
+    }
+
     /// Assert_INTA announces all completions that were not announced; Deassert_INTA none.
     pub(super) fn wire(&mut self, h: &Header) {
         self.messages.asserted = h.address == ASSERT_INTA;
         if self.messages.asserted && !matches!(self.messages.delivery(), Delivery::Msi | Delivery::Msix) {
-            let guessed = self.messages.delivery() == Delivery::Unknown;
+            let guessed = self.messages.delivery() == Delivery::Unknown || self.shares_wire();
             self.mark(&self.untold(), guessed);
         }
     }
@@ -233,8 +239,8 @@ impl Tracker {
             let cq = &mut self.tables.cqs[qid];
             let told = cq.commands.len() - std::mem::take(&mut cq.untold);
             for &slot in cq.commands.range(told..) {
-                let command = &mut self.slots[usize::from(slot)].command;
-                (command.msix, command.interrupt_guessed) = (Some(self.tick), guessed);
+                let slot = &mut self.slots[usize::from(slot)];
+                (slot.command.msix, slot.command.interrupt_guessed, slot.untold) = (Some(self.tick), guessed, false);
             }
         }
     }

@@ -47,6 +47,7 @@ impl Tracker {
 
     pub(super) fn config_write(&mut self, h: &Header) {
         self.messages.ask(h, false);
+        self.other_functions |= self.function.is_some_and(|function| function != h.target as u8);
         if self.is_mine(h) {
             self.dirty |= self.messages.configure(h);
             if let Some(cause) = self.messages.resets(h) {
@@ -230,6 +231,7 @@ impl Tracker {
                 let (cq, qid, size) = (fact.op == 4, u16::from(fact.qid), fact.size & 0x1_FFFF);
                 self.create(cq, qid, Queue::new(fact.address, size, fact.link, true).telling(true));
                 if !cq {
+                    self.sqes_unsized |= self.controller.cc >> 16 & 0xF == 0;
                     self.event(kind::GUESSING, guess::LATE_ATTACH, qid, 0);
                 }
             }

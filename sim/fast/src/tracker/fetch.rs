@@ -38,6 +38,8 @@ impl Tracker {
             return self.read_nothing(h);
         }
         self.follow(self.function.or(Some(h.requester as u8)));
+        // No SQE is larger than 64 bytes if the drive reads an odd number of these, or begins at an odd one.
+        self.sqes_unsized &= qid == 0 || (offset | u64::from(left)) & 1 == 0;
         let mut sq = std::mem::take(&mut self.tables.sqs[at]);
         let mut index = offset as u16;
         let mut ahead = sq.tail.map_or(0, |tail| distance(index, tail, size));
@@ -72,14 +74,20 @@ impl Tracker {
                     self.let_go(slot);
                     continue;
                 }
-                _ if ahead_of_tail && ahead == 0 => None,
+                _ if ahead_of_tail && ahead == 0 => {
+                    self.reads_ahead = true;
+                    None
+                }
                 _ => {
                     let new =
                         self.allocate(State::Fetching, index, Command { qid, flags, fetch, ..Command::default() });
                     match (new, ahead) {
                         // It had no doorbell; otherwise it counts since its doorbell found no slot.
                         (None, 0) => self.unhold(),
-                        (Some(_), 1..) => self.hold(),
+                        (Some(slot), 1..) => {
+                            self.slot(slot).held = self.unheld != 0;
+                            self.hold();
+                        }
                         _ => {}
                     }
                     new
@@ -135,6 +143,7 @@ impl Tracker {
         let Some(number) = number else {
             if let Some(slot) = again {
                 self.slot(slot).command.flags |= flag::GUESS;
+                self.reads_ahead = true;
             }
             return;
         };
@@ -144,6 +153,10 @@ impl Tracker {
         let (opcode, cid, prp1, prp2) = (s[0] as u8, (s[0] >> 16) as u16, long(6), long(8));
         if let Some(slot) = again.filter(|_| before.doorbell.is_none()) {
             self.slot(slot).command.flags |= flag::GUESS;
+            self.reads_ahead = true;
+            if self.slot(number).held {
+                self.unhold(); // that one still has none
+            }
             return self.release(number);
         }
         let admin = t.qid == 0;
@@ -173,11 +186,13 @@ impl Tracker {
             _ if !admin && opcode == io::FLUSH => (s[10].into(), 0),
             _ => (s[10].into(), s[11]),
         };
-        let due = self.due_of(s, admin);
+        let (due, doubted) = (self.due_of(s, admin), self.sqes_unsized);
         let stored = self.slot(number);
         stored.due = due.total();
         (stored.state, stored.prp1, stored.ranges_expected) = (State::InFlight, prp1, ranges as u16);
-        let flags = before.flags | if (has_pointer && pointer == 3) || due.apart { flag::DATA_PARTIAL } else { 0 };
+        let flags = before.flags
+            | if (has_pointer && pointer == 3) || due.apart { flag::DATA_PARTIAL } else { 0 }
+            | if doubted && !admin { flag::GUESS } else { 0 };
         stored.command = Command { opcode, cid, nsid: short_nsid(s[1]), slba, blocks, flags, ..before };
         self.tables.in_flight.insert((t.qid, cid), number);
         let no_data =

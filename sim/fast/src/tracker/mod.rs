@@ -137,6 +137,12 @@ pub struct Tracker {
     /// The function that is followed: the low byte of its identifier. Whether it was said that there is another one.
     function: Option<u8>,
     two_functions: bool,
+    /// There is another function behind the link.
+    other_functions: bool,
+    /// The drive reads SQEs beyond the tail, or twice.
+    reads_ahead: bool,
+    /// The size of SQEs in I/O queues was neither seen nor told.
+    sqes_unsized: bool,
     /// Whether it was said that the drive reads SQEs in parts.
     sqes_in_parts: bool,
     /// Whether it was said that the drive takes SQEs without a read.
@@ -359,6 +365,7 @@ impl Tracker {
         } else {
             self.unmatched();
         }
+        self.other_functions = true;
         let wanted = self.wanted();
         if !std::mem::replace(&mut self.two_functions, wanted) {
             self.event(kind::GUESSING, guess::SECOND_FUNCTION, h.requester, 0);

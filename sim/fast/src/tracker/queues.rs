@@ -83,7 +83,9 @@ impl Tracker {
         let sq = &self.tables.sqs[usize::from(qid)];
         if let (Some(before), Some(&oldest), Some((_, ahead)), false) = (sq.tail, sq.commands.front(), known, stale) {
             // A host writes over no entry that the drive has not read. So the drive reads elsewhere: a reset was missed.
-            if ahead != 0 && ahead >= distance(before, self.slots[usize::from(oldest)].index, size) {
+            // Where SQEs may be larger, an entry's read may have counted as another's.
+            let sized = !self.sqes_unsized || qid == 0;
+            if sized && ahead != 0 && ahead >= distance(before, self.slots[usize::from(oldest)].index, size) {
                 return self.unseen();
             }
         }

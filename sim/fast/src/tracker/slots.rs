@@ -8,6 +8,8 @@ use wattbell_spec::wire::{
     command_flag_code as flag, event_type_code as kind, loss_source_code as source, reset_cause_code as cause,
 };
 
+/// Slots that only admin commands take: without these commands, nobody knows which queues there are.
+const RESERVED: usize = 16;
 /// A completed command is released at this age.
 const AGE_TICKS: u64 = 1 << 24;
 
@@ -25,6 +27,9 @@ impl Tracker {
     /// Takes a slot, if one is free, for a command that is in `state` and has place `index` in its queue.
     pub(super) fn allocate(&mut self, state: State, index: u16, command: Command) -> Option<u16> {
         self.slots_short |= self.free.len() < 2;
+        if command.qid != 0 && self.free.len() <= RESERVED {
+            return None;
+        }
         let slot = self.free.pop_front()?;
         let (id, epoch) = (Id { slot, generation: self.generation }, self.epoch);
         *self.slot(slot) = Slot { state, id, index, epoch, command, ..Slot::default() };
@@ -64,6 +69,8 @@ impl Tracker {
         // A command that failed or was aborted may move less than is due.
         let failed = command.flags & flag::ABORTED != 0 || command.status & 0x7FF != 0;
         command.length_checked = s.due.is_some();
+        // Without a CQ head doorbell, nobody knows whether the drive still sends the interrupt.
+        command.interrupt_guessed |= s.untold && cq_head.is_none();
         let dsm = command.qid != 0 && command.opcode == io::DSM;
         command.flags |= set(flag::NO_SQE, matches!(s.state, State::Announced | State::Fetching))
             | set(flag::NO_RANGES, dsm && s.ranges != s.ranges_expected)
@@ -82,9 +89,11 @@ impl Tracker {
 
     /// The same of one that has not.
     pub(super) fn abort(&mut self, slot: u16, flags: u8) {
-        let tick = self.tick;
-        let command = &mut self.slot(slot).command;
-        command.flags |= flag::ABORTED | flags;
+        let (tick, reads_ahead) = (self.tick, self.reads_ahead);
+        let Slot { state, command, .. } = self.slot(slot);
+        // The drive may have meant to read its SQE again.
+        let again = if reads_ahead && *state == State::InFlight { flag::GUESS } else { 0 };
+        command.flags |= flag::ABORTED | flags | again;
         command.cqe = tick;
         self.emit(slot, None);
     }
@@ -133,6 +142,7 @@ impl Tracker {
         self.event(kind::TRACKER_RESET, cause, 0, 0);
         (self.shadow, self.announced, self.identifies, self.dirty) = (false, false, 0, false);
         (self.crowded, self.ousted, self.untracked, self.messages.asserted) = (None, 0, false, false);
+        self.sqes_unsized = false;
         self.namespaces = Default::default();
         self.controller.shutdown = Default::default();
         (self.host_buffer, self.translated) = (Default::default(), false);
@@ -144,6 +154,7 @@ impl Tracker {
         if cause == cause::PERST {
             self.bar0 = 0;
             self.follow(None);
+            (self.other_functions, self.reads_ahead) = (false, false);
         }
     }
 }
