@@ -66,7 +66,7 @@ def test_commands_on_one_buffer_are_right_or_flagged(kind: str, seed: int, tmp_p
     ],
 )
 def test_what_a_reset_or_another_function_hides_is_flagged(kind: str, seed: int, doubted: int, tmp_path: Path) -> None:
-    """Whose INTx it is, a message behind CC.EN = 0, and the second read of an SQE behind a reset."""
+    """INTx of either function, a message behind CC.EN = 0, and the second read of an SQE behind a reset."""
     traffic = generate(draw(seed, (kind,), 60))
     stream = played(traffic, tmp_path)
     found = judge(traffic.deeds, stream)
@@ -94,6 +94,18 @@ def test_the_size_of_sqes_is_doubted_until_a_read_shows_it(kind: str, seed: int,
     assert found.silent == 0, found
     guesses = [bool(account.flags & (GUESS | NO_SQE)) for account in fast.accounts if account.qid]
     assert all(guesses) if "sqe128" in kind else not all(guesses)
+
+
+def test_a_first_doorbell_behind_the_reads_announces_nothing(tmp_path: Path) -> None:
+    """After a late attach, the drive has read beyond the first doorbell that is seen. No reset was missed."""
+    traffic = generate(draw(870011900039, (), 300))
+    assert {"late", "prefetch"} <= set(traffic.setup.kinds)
+    trace = tmp_path / "one.wbt"
+    trace.write_bytes(traffic.trace())
+    fast, rtl = (read(Playing(trace, traffic.attach, fidelity).stream()[0]) for fidelity in FIDELITIES)
+    assert fast.accounts == rtl.accounts
+    found = judge(traffic.deeds, fast)
+    assert found.silent == 0, found
 
 
 def test_an_entry_read_again_takes_no_count_of_another(tmp_path: Path) -> None:

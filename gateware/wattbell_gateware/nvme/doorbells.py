@@ -91,6 +91,9 @@ class Doorbells:
                 queues.sq.rung.eq(1),
                 queues.sq.epoch.eq(report.epoch),
             ]
+            # The drive has read beyond the first doorbell that is seen: it was announced, or read ahead, and is known from its fetch on.
+            with m.If(~queues.sq.tail_known & self._known & ((self._left << 1) > queues.size)):
+                m.d.sync += self._left.eq(0)
             with m.If(stale):
                 report.event(
                     m,

@@ -21,7 +21,7 @@ class Settings:
     function_known : ``function`` is known from the bus.
     other_functions : there is another function behind the link.
     reads_ahead : the drive reads SQEs beyond the tail, or twice.
-    unsized : the size of SQEs in I/O queues was neither seen nor told.
+    unsized : nobody saw the size of SQEs in I/O queues.
     db_buffers : PRP1 and PRP2 of the last Doorbell Buffer Config.
     dirty : something is tracked that a reset would end.
     translated : the drive uses translated addresses (PCIe: Address Translation Services).

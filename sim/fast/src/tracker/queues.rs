@@ -91,7 +91,10 @@ impl Tracker {
         }
         self.announced |= qid == 0;
         let before = if tail == 0 { (size - 1) as u16 } else { tail - 1 };
-        let (mut index, count) = known.unwrap_or((before, 1));
+        let (mut index, mut count) = known.unwrap_or((before, 1));
+        if self.tables.sqs[usize::from(qid)].tail.is_none() && known.is_some() && count << 1 > size {
+            count = 0; // the drive has read beyond the first doorbell that is seen
+        }
         let at = usize::from(qid);
         let sq = &mut self.tables.sqs[at];
         (sq.tail, sq.rung, sq.epoch) = (Some(tail), true, self.epoch);
