@@ -484,26 +484,34 @@ class Drive:
                 piece = yield from walk.next()
                 if piece is None:
                     break
-                address, length = piece
-                at = packets.UNTRANSLATED
-                if self.setup.ats and order.deed.qid:
-                    address = yield from self._translate(address)
-                    at = packets.TRANSLATED
-                if to_drive:
-                    requests = yield from self.read(address, length, "data", self.setup.burst, at, self.setup.attr, order.deed.pieces)
-                    for request in requests:
-                        if request.failed:
-                            failed = "aborted" if request.status else "poisoned"
-                    if failed == "aborted":
-                        return failed
-                else:
-                    yield from self._write_out(order, address, length, at)
+                for address, length, at in (yield from self._places(order, *piece)):
+                    if to_drive:
+                        requests = yield from self.read(address, length, "data", self.setup.burst, at, self.setup.attr, order.deed.pieces)
+                        for request in requests:
+                            if request.failed:
+                                failed = "aborted" if request.status else "poisoned"
+                        if failed == "aborted":
+                            return failed
+                    else:
+                        yield from self._write_out(order, address, length, at)
+                    last = address
                 flushed = flushed or self.setup.zero_reads
-                last = address
         if flushed and not self.setup.ats and self.rng.random() < 0.3:
             yield int(self.rng.uniform(0.1, 3) * US)
             yield from self._flush(last)
         return failed
+
+    def _places(self, order: Order, address: int, length: int) -> Generator[Any, Any, list[tuple[int, int, int]]]:
+        """Return address, length and AT of a piece. Each of its pages has a translation of its own (PCIe 10.2.3)."""
+        if not (self.setup.ats and order.deed.qid):
+            return [(address, length, packets.UNTRANSLATED)]
+        places = []
+        while length:
+            size = min(length, PAGE - address % PAGE)
+            translated = yield from self._translate(address)
+            places.append((translated, size, packets.TRANSLATED))
+            address, length = address + size, length - size
+        return places
 
     def _flush(self, address: int) -> Generator[Any, Any, None]:
         """A read of zero bytes: length 1, no byte enabled (PCIe 2.2.5)."""

@@ -264,14 +264,14 @@ def _warnings(context: Context) -> list[str]:
     if flags.get("shadow") or len(context.events.filter(pl.col("type") == int(EventType.SHADOW_DOORBELLS))):
         out.append("shadow doorbells are on: doorbells do not cross the link, latency is from SQE fetch to CQE")
     texts = {
-        "guess": "commands that rest on inferred queue positions (late attach, or after a loss)",
+        "guess": "commands that rest on inferred queue positions (late attach, a loss, or a reset of a drive that reads ahead)",
         "no_sqe": "completions without a known command, counted under 'unknown'",
         "loss": "commands in flight while the rig lost bus data",
         "data_partial": "commands with an incomplete data span",
         "cid_reused": "command identifiers used again while in flight",
         "no_ranges": "Dataset Management commands whose ranges were not all seen (their bytes are lower bounds)",
         "aborted": "commands that never completed (queue deleted or controller reset)",
-        "interrupt_guessed": "commands with a guessed interrupt, as the rig did not see which message tells of their queue",
+        "interrupt_guessed": "commands with an interrupt in doubt: no message names their queue for certain, or their message was still due",
     }
     out += [f"{text}: {count(flags[name])}" for name, text in texts.items() if flags.get(name)]
     if context.rail is not None:

@@ -152,7 +152,7 @@ def test_a_guessed_interrupt_marks_its_split_and_warns(builder: Any) -> None:
     reads, writes = (found["commands"]["by_opcode"][name]["splits_s"] for name in ("read", "write"))
     assert reads["cqe_to_msix"]["guessed"] == 1 and "guessed" not in reads["cqe_to_cq_head"]
     assert "guessed" not in writes["cqe_to_msix"]
-    assert any("guessed interrupt" in text and text.endswith(": 1") for text in found["warnings"])
+    assert any("interrupt in doubt" in text and text.endswith(": 1") for text in found["warnings"])
     shown = {str(row[0]): row for row in splits(found["commands"]).rows}
     assert "~1.000 µs" in shown["read"] and "1.000 µs" in shown["write"] and "1 in all" in splits(found["commands"]).note
 
