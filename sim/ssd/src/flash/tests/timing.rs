@@ -264,3 +264,56 @@ fn memory_that_is_written_in_place_holds_what_was_written() {
     assert_eq!(spent_nj(&meter), json!({"write": {"die": 4 * 2_000_000, "channel": 4 * 2500}}));
     assert_eq!(flash.next_relocation_ps(0), None);
 }
+
+/// Reads of 4 units from `first` on, 1 ms after each other: which units were in the buffer, and energy of what is fetched ahead in
+/// whole pages.
+fn fetched_ahead(firsts: &[u64]) -> (Vec<u64>, u64) {
+    let (mut flash, mut meter) = array(Condition::Full, |profile| profile.flash.read_ahead_kib.value = 32);
+    let mut held = Vec::new();
+    for (now, &first) in (1..).map(|k| k * MS).zip(firsts) {
+        let mut out = Vec::new();
+        flash.read(now, first, 4, 1.0, &mut meter, &mut out);
+        assert_eq!(out.iter().map(|r| r.2).sum::<u64>(), 4);
+        held.extend(out.iter().filter(|r| r.0 == now).flat_map(|r| r.1..r.1 + r.2));
+    }
+    let die_nj = spent_nj(&meter)["read_ahead"]["die"].as_u64().unwrap_or(0);
+    (held, die_nj / 50_000)
+}
+
+#[test]
+fn the_window_behind_a_sequence_is_eight_units_and_no_more() {
+    assert_eq!(fetched_ahead(&[0]), (vec![], 0), "not yet a sequence");
+    assert_eq!(fetched_ahead(&[0, 4]), (vec![], 2), "8 to 15");
+    assert_eq!(fetched_ahead(&[0, 4, 8]), ((8..12).collect(), 3), "and 16 to 19");
+    assert_eq!(fetched_ahead(&[0, 4, 8, 12, 16]), ((8..20).collect(), 5));
+    assert_eq!(fetched_ahead(&[0, 4, 12]), (vec![], 2), "it goes on elsewhere");
+    let end = 48 * 4096;
+    assert_eq!(fetched_ahead(&[end - 12, end - 8, end - 4]), ((end - 4..end).collect(), 1), "nothing behind the drive");
+}
+
+#[test]
+fn four_sequences_are_followed_and_the_one_unused_for_longest_gives_way() {
+    let starts = [0, 1000, 2000, 3000];
+    let go = |more: &[u64]| fetched_ahead(&[&starts[..], more].concat()).1;
+    assert_eq!(go(&[4]), 2);
+    assert_eq!(go(&[4000, 4]), 0, "the first gave way");
+    assert_eq!(go(&[4000, 1004]), 2);
+    assert_eq!(go(&[4, 4000, 1004]), 2, "the second gave way");
+    assert_eq!(go(&[4, 4000, 8]), 3);
+}
+
+#[test]
+fn a_read_larger_than_the_window_takes_the_rest_from_flash() {
+    let (mut flash, mut meter) = array(Condition::Full, |profile| profile.flash.read_ahead_kib.value = 32);
+    let mut out = Vec::new();
+    flash.read(MS, 0, 4, 1.0, &mut meter, &mut out);
+    flash.read(2 * MS, 4, 4, 1.0, &mut meter, &mut out);
+    out.clear();
+    // 8 to 15 are read ahead on the next die from 2 ms on: there after 140 and, sensed behind the first, 240 us
+    flash.read(2 * MS + 150 * US, 8, 12, 1.0, &mut meter, &mut out);
+    let (now, third) = (2 * MS + 150 * US, 2 * MS + 150 * US + 140 * US);
+    assert_eq!(out, [(now, 8, 4), (2 * MS + 240 * US, 12, 4), (third, 16, 4)]);
+    out.clear();
+    flash.read(9 * MS, 20, 8, 1.0, &mut meter, &mut out);
+    assert_eq!(out, [(9 * MS, 20, 8)], "one run");
+}
