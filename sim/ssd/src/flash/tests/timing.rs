@@ -192,14 +192,17 @@ fn changed_pages_of_the_map_are_programmed_by_the_page_on_dies_in_turn() {
         let reading = flash.look_up_for(t, 0, true, slow, &mut meter);
         assert_eq!(reading, t + us(60, slow), "sensed in SLC mode, and a unit over the channel");
         assert_eq!(flash.look_up_for(t, 1023, true, slow, &mut meter), t, "at hand");
-        for page in 1..=12 {
+        let mut programs = Vec::new();
+        for page in 1..=16 {
             let now = t + page * 20 * MS;
             flash.look_up_for(now, page * 1024, true, slow, &mut meter);
+            programs.extend((0..4).filter(|&die| flash.die_free[die] >= now + us(240, slow)).map(|die| (page, die)));
         }
-        // 13 pages read; 12 changed ones given up, which fill 3 pages of the array
+        assert_eq!(programs, [(4, 1), (8, 2), (12, 3), (16, 0)], "page 0 was given up for page 1");
+        // 17 pages read; 16 changed ones given up, which fill 4 pages of the array
         let wanted = json!({
-            "map": {"die": 13 * 25_000, "channel": 13 * 2500},
-            "map_write_back": {"die": 3 * 200_000, "channel": 3 * 10_000},
+            "map": {"die": 17 * 25_000, "channel": 17 * 2500},
+            "map_write_back": {"die": 4 * 200_000, "channel": 4 * 10_000},
         });
         assert_eq!(spent_nj(&meter), wanted);
         let (mut read, mut meter) = array(Condition::Full, |profile| profile.flash.map_cache_kib.value = 4);
