@@ -453,7 +453,7 @@ mod tests {
             meter.pulse(MS, 9 * MS, 1.0, Unit::Die);
             meter.switch_off(3 * MS);
             assert!((meter.energy_j() - 8e-3).abs() < 1e-12, "2 W for 3 ms and 1 W for 2 ms");
-            assert_eq!(meter.take().last(), Some((3 * MS, Rail { current_na: 0, voltage_nv: 0 })));
+            assert_eq!(meter.take().next_back(), Some((3 * MS, Rail { current_na: 0, voltage_nv: 0 })));
             meter.advance(10 * MS);
             assert_eq!(meter.switch_on(10 * MS), 11 * MS);
             let records: Vec<_> = meter.take().collect();
