@@ -15,7 +15,7 @@ AREA = "ssd-truth"
 PACKAGE = "wattbell-ssd"
 FILES = ("ssd/src/power/*.rs", "ssd/src/driver/truth.rs", "ssd/src/flash/*.rs", "ssd/src/io/media.rs", "ssd/src/pcie/port.rs")
 """Files, below ``sim`` as cargo-mutants names them, that make the joules, times and states behind all claims about energy."""
-NOT_MADE = ("ssd/src/flash/tests.rs",)
+NOT_MADE = ("ssd/src/flash/tests.rs", "ssd/src/flash/tests/*.rs")
 QUICK = (
     "export CARGO_PROFILE_RELEASE_OPT_LEVEL=2 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_INCREMENTAL=true"
     " CARGO_PROFILE_RELEASE_DEBUG=none"

@@ -446,4 +446,84 @@ mod tests {
         assert_eq!(found[64]["count"], 6);
         assert_eq!(found[63]["blocks"], 64);
     }
+
+    #[test]
+    fn powers_above_nine_watts_and_records_in_order_count_as_all_others() {
+        let mut sink = sink();
+        rail(&mut sink, 0, 10_000); // 20 W, more than 63 bits of nA nV
+        let next = Rail { current_na: 500_000_000, voltage_nv: 2_000_000_000 };
+        sink.record_in_order(&Record { time_ps: 10 * US, body: Body::Rail(next) });
+        for bound in [5, 30] {
+            sink.bound(bound * 1000, Account::new());
+        }
+        sink.release(40 * US);
+        let truth = sink.finish(&[phase(1, 5, 30)]).unwrap();
+        let figure = |key: &str| truth["phases"][0][key].as_f64().unwrap();
+        assert!((figure("max_w") - 20.0).abs() < 1e-9 && (figure("min_w") - 1.0).abs() < 1e-9);
+        assert!((figure("energy_j") - 120e-6).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_bound_up_to_two_ticks_before_what_is_known_still_divides() {
+        let mut sink = sink();
+        rail(&mut sink, 0, 500);
+        sink.bound(1000, Account::new());
+        sink.release(20 * US);
+        sink.bound(19_998, Account::new());
+        sink.release(30 * US);
+        let truth = sink.finish(&[phase(1, 1, 20)]).unwrap();
+        let found = truth["phases"][0]["energy_j"].as_f64().unwrap();
+        assert!((found - 18.998e-6).abs() < 1e-15, "{found}");
+    }
+
+    #[test]
+    fn a_phase_has_what_was_spent_in_it_and_between_it_and_the_one_before() {
+        let mut sink = sink();
+        let mut account = Account::new();
+        account.core(0, 0, 1_000_000_000); // 1 W
+        for bound in [10, 20, 50, 90] {
+            sink.bound(bound * 1000, account.at(bound * US));
+        }
+        let traffic = LentTraffic {
+            reads: 1,
+            read_bytes: 2,
+            writes: 3,
+            written_bytes: 4,
+            known_bytes: 5,
+            ..LentTraffic::default()
+        };
+        sink.lent(&traffic);
+        sink.release(100 * US);
+        let truth = sink.finish(&[phase(1, 10, 20), phase(2, 50, 90)]).unwrap();
+        let sum = |index: usize, key: &str| truth["phases"][index][key]["sum_j"].as_f64().map(|j| (j * 1e9).round());
+        let all = [sum(0, "spent_before"), sum(0, "spent"), sum(1, "spent_before"), sum(1, "spent")];
+        assert_eq!(all, [None, Some(10_000.0), Some(30_000.0), Some(40_000.0)]);
+        let lent = json!({"reads": 1, "read_bytes": 2, "writes": 3, "written_bytes": 4});
+        assert_eq!(
+            (&truth["host_memory_buffer"], &truth["host_memory_buffer_data"]["known_bytes"]),
+            (&lent, &json!(5))
+        );
+    }
+
+    #[test]
+    fn a_table_of_commands_that_cannot_be_written_is_an_error() {
+        struct Full(usize);
+        impl Write for Full {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                self.0 = self.0.checked_sub(1).ok_or_else(|| std::io::Error::other("no room"))?;
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        for room in [0, 3] {
+            let trace = TraceSink::new(TraceWriter::new(Vec::new(), &TraceHeader::default()).unwrap());
+            let mut sink = TruthSink::new(trace, Some(Full(room)));
+            assert_eq!(sink.error().is_some(), room == 0);
+            sink.command(&CommandTruth::default());
+            assert_eq!(sink.error().unwrap(), "truth commands: no room");
+            assert!(sink.finish(&[]).unwrap_err().contains("no room"));
+        }
+    }
 }

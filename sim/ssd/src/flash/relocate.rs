@@ -28,7 +28,7 @@ impl Flash {
     }
 
     /// Returns the number of free superblocks that dense flash may have. A drained cache gets its emptied superblocks back.
-    fn spare_blocks(&self) -> f64 {
+    pub(super) fn spare_blocks(&self) -> f64 {
         let kept = match self.relocation.past {
             Past::Direct | Past::Fold => 0.0,
             Past::Drain => (self.cache_limit() - f64::from(self.ftl.slc_blocks())).max(0.0),
@@ -152,7 +152,7 @@ impl Flash {
     }
 
     /// Moves one page's worth out of the SLC cache; when that is programmed, or `None` if there is nothing to fold.
-    fn fold_step(&mut self, now: Ps, slow: f64, meter: &mut Meter) -> Option<Ps> {
+    pub(super) fn fold_step(&mut self, now: Ps, slow: f64, meter: &mut Meter) -> Option<Ps> {
         loop {
             if self.relocation.fold.is_none() {
                 let (victim, share) = self.ftl.victim(true)?;
@@ -171,7 +171,7 @@ impl Flash {
     }
 
     /// Moves one page's worth out of the emptiest dense superblock.
-    fn collect_step(&mut self, now: Ps, slow: f64, meter: &mut Meter) -> Option<Ps> {
+    pub(super) fn collect_step(&mut self, now: Ps, slow: f64, meter: &mut Meter) -> Option<Ps> {
         for _ in 0..3 {
             if self.relocation.collect.is_none() {
                 let (victim, share) = self.ftl.victim(false)?;

@@ -1,5 +1,8 @@
 //! Behaviour of the flash over time, as the controller sees it.
 
+mod moving;
+mod timing;
+
 use super::*;
 use crate::profile::{Profile, MS};
 use wattbell_bus::Rail;

@@ -427,4 +427,98 @@ mod tests {
         assert_eq!(port.claim(2000 * US, Direction::Down, 700), 2000 * US);
         assert_eq!(port.claim(2100 * US, Direction::Up, 700), 2100 * US);
     }
+
+    /// Bursts and TLPs of a direction: time, number, and bytes that the address goes on by.
+    fn sent(port: &mut Port) -> Vec<(Ps, u16, u32)> {
+        let each = port.take().filter_map(|r| match r.body {
+            Body::Tlp(..) => Some((r.time_ps, 1, 0)),
+            Body::Burst(b) => Some((r.time_ps, b.count, b.step_bytes)),
+            _ => None,
+        });
+        each.collect()
+    }
+
+    /// Time of one TLP of a whole payload.
+    fn one(payload: u32) -> Ps {
+        let span = port(Aspm::Off).dma_write(2000 * US, 0x1000, Payload::LeftOut(payload));
+        assert_eq!((span.first, span.last), (2000 * US, 2000 * US));
+        span.end - span.first
+    }
+
+    #[test]
+    fn a_write_is_cut_into_payloads_back_to_back() {
+        let most = port(Aspm::Off).limits().0;
+        let (whole, half) = (one(most), one(most / 2));
+        let mut up = port(Aspm::Off);
+        let span = up.dma_write(2000 * US, 0x10_0000, Payload::LeftOut(4 * most + most / 2));
+        assert_eq!(span, Span { first: 2000 * US, last: 2000 * US + 4 * whole, end: 2000 * US + 4 * whole + half });
+        assert_eq!(sent(&mut up), [(2000 * US, 4, most), (2000 * US + 4 * whole, 1, 0)]);
+        let next = up.dma_write(2000 * US, 0x20_0000, Payload::LeftOut(3 * most));
+        assert_eq!(next, Span { first: span.end, last: span.end + 2 * whole, end: span.end + 3 * whole });
+        // a burst ends at 4 GiB, where the header becomes longer
+        up.take().for_each(drop);
+        up.dma_write(3000 * US, (1 << 32) - 2 * u64::from(most), Payload::LeftOut(5 * most));
+        let parts: Vec<(u16, u32)> = sent(&mut up).iter().map(|s| (s.1, s.2)).collect();
+        assert_eq!(parts, [(2, most), (3, most)]);
+        let bytes: Vec<u8> = (0..most * 2 + 10).map(|k| (k % 251) as u8).collect();
+        let span = up.dma_write(4000 * US, 0x30_0000, Payload::Bytes(&bytes));
+        let parts: Vec<_> = up.take().collect();
+        assert_eq!((parts.len(), parts[0].time_ps, parts[2].time_ps), (3, span.first, span.last));
+        assert_eq!(span.last - span.first, 2 * whole);
+        let data = parts.iter().filter_map(|r| match &r.body {
+            Body::Tlp(_, tlp) => Some(tlp.payload.clone().unwrap_or_default()),
+            _ => None,
+        });
+        let back: Vec<u8> = data.flatten().collect();
+        assert_eq!(back[..bytes.len()], bytes[..]);
+    }
+
+    #[test]
+    fn a_read_is_answered_after_the_way_there_and_the_roots_time() {
+        let (most, ask) = port(Aspm::Off).limits();
+        let whole = one(most);
+        let mut port = port(Aspm::Off);
+        let request = port.dma_read(2000 * US, 0x10_0000, 2 * ask);
+        let asked = sent(&mut port);
+        assert_eq!((asked.len(), asked[0].0, request.first), (2, 2000 * US, 2000 * US));
+        let each = asked[1].0 - asked[0].0;
+        assert_eq!(request.answer, 2000 * US + 2 * each + port.flight + port.host_read);
+        assert_eq!(request.range(), (0x10_0000, 2 * ask));
+        assert_eq!(port.tags.iter().filter(|t| **t).count(), 2);
+        let span = port.answer(request.answer, &request, None);
+        assert_eq!(port.tags.iter().filter(|t| **t).count(), 0);
+        let count = u64::from(2 * ask / most);
+        assert_eq!(sent(&mut port).iter().map(|s| u64::from(s.1)).sum::<u64>(), count);
+        let step = (span.end - span.first) / count;
+        assert_eq!(
+            (step, span.last),
+            (whole, span.end - whole),
+            "headers of three double words, as those of the writes"
+        );
+        let data: Vec<u8> = (0..2 * ask).map(|k| (k % 253) as u8).collect();
+        let again = port.dma_read(3000 * US, 0x10_0000, 2 * ask);
+        port.take().for_each(drop);
+        assert_eq!(port.answer(again.answer, &again, Some(&data)).end - again.answer, span.end - span.first);
+        let parts = port.take().filter_map(|r| match r.body {
+            Body::Tlp(_, tlp) => tlp.payload,
+            _ => None,
+        });
+        assert_eq!(parts.flatten().collect::<Vec<u8>>(), data);
+    }
+
+    #[test]
+    fn tags_are_taken_in_rotation_and_busy_ones_passed_over() {
+        let mut port = port(Aspm::Off);
+        let all = port.tags.len() as u16;
+        assert_eq!([(); 3].map(|()| port.take_tag()), [0, 1, 2]);
+        port.tags[4] = true;
+        assert_eq!([(); 2].map(|()| port.take_tag()), [3, 5]);
+        port.tags[1] = false;
+        for tag in 6..all {
+            assert_eq!(port.take_tag(), tag);
+        }
+        assert_eq!(port.take_tag(), 1, "the only one");
+        port.reset();
+        assert_eq!(port.take_tag(), 2);
+    }
 }

@@ -240,7 +240,8 @@ mod tests {
     proptest! {
         #[test]
         fn energy_of_the_steps_is_that_of_the_edges(
-            pulses in prop::collection::vec((0u64..3_000_000, 1u64..9_000_000, 1i64..2_000_000_000), 0..60),
+            pulses in prop::collection::vec(
+                (0u64..3_000_000, prop_oneof![0u64..300, 1u64..9_000_000], 1i64..2_000_000_000, any::<bool>()), 0..60),
             width in 1u64..200,
             stops in prop::collection::vec(1u64..4_000_000, 0..5),
         ) {
@@ -253,10 +254,14 @@ mod tests {
             for stop in stops {
                 bins.close(stop.min(pulses.first().map_or(stop, |p| p.0)), |t, w| steps.push((t, w)));
             }
-            for (start, len, nw) in pulses {
+            for (start, len, nw, at_once) in pulses {
                 let start = start.max(bins.base * width);
-                bins.edge(start, nw);
-                bins.edge(start + len, -nw);
+                if at_once {
+                    bins.pulse(start, start + len, nw);
+                } else {
+                    bins.edge(start, nw);
+                    bins.edge(start + len, -nw);
+                }
                 want += i128::from(nw) * i128::from(len);
                 now = now.max(start + len);
             }
@@ -265,8 +270,86 @@ mod tests {
             let ends = steps.iter().skip(1).map(|s| s.0).chain([bins.horizon()]);
             let got: i128 = steps.iter().zip(ends).map(|(s, e)| i128::from(s.1) * i128::from(e - s.0)).sum();
             prop_assert!(steps.windows(2).all(|w| w[0].0 < w[1].0));
-            prop_assert!((got - want).abs() <= i128::from(width.max(LONGEST)), "{} for {}", got, want);
+            // What is left is less than a nanowatt over one step.
+            let longest = steps.windows(2).map(|w| w[1].0 - w[0].0).max().unwrap_or(0);
+            let longest = longest.max(bins.horizon() - steps.last().map_or(0, |s| s.0)).max(width);
+            prop_assert!((got - want).abs() <= i128::from(longest), "{} for {}", got, want);
+            prop_assert!((bins.energy_j() * 1e21 - want as f64).abs() <= 1e-9 * want as f64 + 1.0);
             prop_assert_eq!(bins.level_nw(), 0);
         }
+    }
+
+    fn closed(bins: &mut Bins, now: Ps) -> Vec<(Ps, i64)> {
+        let mut steps = Vec::new();
+        bins.close(now, |time, nw| steps.push((time, nw)));
+        steps
+    }
+
+    fn rest(bins: &mut Bins) -> Vec<(Ps, i64)> {
+        let mut steps = Vec::new();
+        bins.finish(|time, nw| steps.push((time, nw)));
+        steps
+    }
+
+    /// A level in each step, as changes at its begin.
+    fn levels(bins: &mut Bins, levels: &[i64]) {
+        for (step, pair) in (0..).zip([&[0], levels].concat().windows(2)) {
+            bins.edge(step * bins.width, pair[1] - pair[0]);
+        }
+    }
+
+    #[test]
+    fn steps_within_a_tenth_of_those_before_join_them() {
+        let mut bins = Bins::new(100);
+        levels(&mut bins, &[1000, 1100, 1155, 1190]);
+        assert_eq!(closed(&mut bins, 450), []);
+        assert_eq!((bins.horizon(), bins.level_nw()), (0, 1190));
+        assert_eq!(rest(&mut bins), [(0, 1111), (400, 1190)]); // 4445 / 4, and the step that was open
+        let mut apart = Bins::new(100);
+        levels(&mut apart, &[1000, 1100, 1156, 1156, 1156, 5]);
+        // 1050 and 1156 are more than a tenth apart; nothing happens in two steps
+        assert_eq!(closed(&mut apart, 500), [(0, 1050), (200, 1156), (300, 1156)]);
+        assert_eq!(apart.horizon(), 500);
+        let mut falling = Bins::new(100);
+        levels(&mut falling, &[1000, 900, 855, 854, 700]);
+        assert_eq!(closed(&mut falling, 500), [(0, 902)], "which carries on a quarter"); // 3609 / 4
+        assert_eq!(falling.horizon(), 400);
+    }
+
+    #[test]
+    fn steps_are_joined_up_to_a_millisecond() {
+        for (parts, joined) in [(2, 2), (3, 3), (1, 1)] {
+            let width = MS / parts;
+            let mut bins = Bins::new(width);
+            levels(&mut bins, &[1000, 1001, 1002, 1003, 1004, 1005, 1006]);
+            let begins: Vec<Ps> = closed(&mut bins, 6 * width).iter().map(|s| s.0 / width).collect();
+            let wanted: Vec<Ps> = (0..6 / joined - 1).map(|k| k * joined).collect();
+            assert_eq!(begins, wanted, "{parts}");
+        }
+    }
+
+    #[test]
+    fn what_a_mean_leaves_is_in_the_next() {
+        let mut bins = Bins::new(10);
+        for (step, nw) in (0..).zip([13, 33, 13, 33, 90]) {
+            bins.pulse(step * 10 + 4, step * 10 + 5, nw);
+        }
+        // 13 leaves 3, 33 and 3 leave 6, 13 and 6 leave 9, 33 and 9 leave 2
+        assert_eq!(closed(&mut bins, 50), [(0, 1), (10, 3), (20, 1), (30, 4)]);
+        assert_eq!(rest(&mut bins)[0], (40, 9));
+        assert!((bins.energy_j() - 182e-21).abs() < 1e-30);
+    }
+
+    #[test]
+    fn steps_that_begin_later_take_what_was_before_from_there_on() {
+        let mut bins = Bins::starting(100, 250);
+        assert_eq!(bins.horizon(), 300);
+        bins.edge(250, 50);
+        bins.pulse(200, 350, 40);
+        assert_eq!(bins.level_nw(), 50);
+        assert_eq!(closed(&mut bins, 400), []);
+        assert_eq!(closed(&mut bins, 600), [(300, 70), (400, 50)]);
+        assert!((bins.energy_j() - (7000.0 + 10_000.0) * 1e-21).abs() < 1e-30);
+        assert_eq!(Bins::starting(100, 200).horizon(), 200);
     }
 }

@@ -107,6 +107,8 @@ mod tests {
         (profile.thermal.resistance_k_per_w.value, profile.thermal.capacity_j_per_k.value) = (10.0, 2.0);
         let mut t = Heat::new(&profile);
         assert!(!t.update(19 * MS, 1.0), "worked out every 20 ms");
+        assert!(!t.update(20 * MS - 1, 1.0) && t.update(20 * MS, 0.0));
+        let mut t = Heat::new(&profile);
         assert!(t.update(20 * S, 40.0)); // 2 W for R C = 20 s: 1 - 1/e of 20 K
         assert!((t.temperature_c() - 25.0 - 20.0 * (1.0 - (-1.0f64).exp())).abs() < 1e-9);
         t.leave_to_others();

@@ -359,4 +359,117 @@ mod tests {
         let volt = 3.3 - records[1].1.current_na as f64 * 1e-9 * 0.045;
         assert!((records[1].1.voltage_nv as f64 * 1e-9 - volt).abs() < 2e-9);
     }
+
+    /// Times in ns and powers in mW of the records so far.
+    fn shown(meter: &mut Meter) -> Vec<(u64, i64)> {
+        let milliwatt = |rail: Rail| (rail.current_na as f64 * rail.voltage_nv as f64 * 1e-15).round() as i64;
+        meter.take().map(|(time, rail)| (time / 1000, milliwatt(rail))).collect()
+    }
+
+    #[test]
+    fn changes_within_a_microsecond_are_one_step_at_their_mean() {
+        let mut meter = Meter::new(&Profile::load("intel-660p-1tb").unwrap());
+        meter.core(0, CoreState::In(0), 1.0);
+        let ns = 1000;
+        for (start, end) in [(10_000, 10_400), (20_000, 20_400), (21_200, 21_400), (29_000, 29_900), (30_200, 32_000)] {
+            meter.pulse(start * ns, end * ns, 2.0, Unit::Die);
+        }
+        meter.advance(10_200 * ns);
+        assert_eq!((meter.horizon(), meter.power_w()), (10_000 * ns, 3.0));
+        meter.advance(15_000 * ns);
+        assert_eq!((meter.horizon(), meter.power_w()), (15_000 * ns, 1.0));
+        meter.advance(40_000 * ns);
+        let wanted = [
+            (0, 1000),
+            (10_000, 1800), // 0.4 of it at 3 W
+            (11_000, 1000),
+            (20_000, 1800),
+            (21_000, 1400), // merged on: 0.2 of it
+            (22_000, 1000),
+            (29_000, 2800),
+            (30_000, 2600), // 0.8 of it
+            (31_000, 3000),
+            (32_000, 1000),
+        ];
+        assert_eq!(shown(&mut meter), wanted);
+        // 1 W all the time, 2 W more for 0.4, 0.4, 0.2, 0.9 and 1.8 us
+        assert!((meter.energy_j() - (40e-6 + 2.0 * 3.7e-6)).abs() < 1e-15);
+        meter.pulse(50_000 * ns, 60_000 * ns, 2.0, Unit::Die);
+        meter.advance(50_500 * ns);
+        assert_eq!(shown(&mut meter), []);
+        meter.finish();
+        assert_eq!(shown(&mut meter), [(50_000, 3000)], "the window was half over");
+    }
+
+    #[test]
+    fn current_and_voltage_are_those_behind_the_source() {
+        let mut profile = Profile::load("intel-660p-1tb").unwrap();
+        (profile.power.supply_v.value, profile.power.source_mohm.value) = (3.0, 500.0);
+        // 1 A drops 0.5 V of 3 V: 2.5 W
+        assert_eq!(
+            Meter::new(&profile).rail(2_500_000_000),
+            Rail { current_na: 1_000_000_000, voltage_nv: 2_500_000_000 }
+        );
+        assert_eq!(Meter::new(&profile).rail(0), Rail { current_na: 0, voltage_nv: 3_000_000_000 });
+    }
+
+    #[test]
+    fn steps_of_equal_width_have_the_energy_of_exact_changes() {
+        let run = |steps: bool| {
+            let mut meter = Meter::new(&Profile::load("intel-660p-1tb").unwrap());
+            if steps {
+                meter.use_steps(20 * US);
+            }
+            meter.core(0, CoreState::In(0), 1.0);
+            meter.link(5 * US, 0, 0.5);
+            meter.active(13 * US, 0.25);
+            meter.pulse(30 * US, 70 * US, 2.0, Unit::Die);
+            meter.pulse(40 * US, 40 * US, 2.0, Unit::Die);
+            meter.advance(50 * US);
+            let power = meter.power_w();
+            meter.active(90 * US, 0.0);
+            meter.advance(200 * US);
+            (power, meter.energy_j(), meter.account.at(200 * US).total_j())
+        };
+        // 1 W, 0.5 W from 5 us on, 0.25 W from 13 to 90 us, 2 W for 40 us
+        let wanted = 200e-6 + 0.5 * 195e-6 + 0.25 * 77e-6 + 80e-6;
+        for steps in [false, true] {
+            let (power, drawn, booked) = run(steps);
+            assert!((power - 3.75).abs() < 1e-9, "{power}");
+            assert!((drawn - wanted).abs() < 1e-12 && (booked - wanted).abs() < 1e-12, "{drawn} {booked} {wanted}");
+        }
+    }
+
+    #[test]
+    fn switched_off_nothing_is_drawn_and_switching_on_charges_the_input() {
+        let mut profile = Profile::load("intel-660p-1tb").unwrap();
+        (profile.power.input_uf.value, profile.power.rise_ms.value) = (200.0, 1.0);
+        for steps in [false, true] {
+            let mut meter = Meter::new(&profile);
+            if steps {
+                meter.use_steps(20 * US);
+            }
+            meter.core(0, CoreState::In(0), 2.0);
+            meter.pulse(MS, 9 * MS, 1.0, Unit::Die);
+            meter.switch_off(3 * MS);
+            assert!((meter.energy_j() - 8e-3).abs() < 1e-12, "2 W for 3 ms and 1 W for 2 ms");
+            assert_eq!(meter.take().next_back(), Some((3 * MS, Rail { current_na: 0, voltage_nv: 0 })));
+            meter.advance(10 * MS);
+            assert_eq!(meter.switch_on(10 * MS), 11 * MS);
+            let records: Vec<_> = meter.take().collect();
+            assert_eq!((records.len(), records[0].0, records[64].0), (65, 10 * MS, 11 * MS));
+            // 200 uF by 3.3 V in 1 ms is 0.66 A; the voltage rises in 64 even steps
+            for (k, (time, rail)) in records[..64].iter().enumerate() {
+                assert_eq!(*time, 10 * MS + MS * k as u64 / 64);
+                assert_eq!(rail.current_na, 660_000_000);
+                assert!((rail.voltage_nv as f64 - 3.3e9 * (2 * k + 1) as f64 / 128.0).abs() <= 1.0);
+            }
+            assert_eq!(records[64].1, Rail { current_na: 0, voltage_nv: 3_300_000_000 });
+            let charge = 0.5 * 200e-6 * 3.3 * 3.3;
+            assert!((meter.energy_j() - 8e-3 - charge).abs() < 1e-12);
+            meter.core(11 * MS, CoreState::Booting, 1.0);
+            meter.advance(12 * MS);
+            assert!((meter.energy_j() - 9e-3 - charge).abs() < 1e-12);
+        }
+    }
 }

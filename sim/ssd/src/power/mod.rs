@@ -169,7 +169,7 @@ impl Power {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::MS;
+    use crate::profile::{MS, S};
 
     fn power() -> Power {
         let mut power = Power::new(&Profile::load("intel-660p-1tb").unwrap(), 1);
@@ -215,5 +215,88 @@ mod tests {
             let less = (*p.link_l0_w - watt) * 18e-3;
             assert!((at(LinkState::L0) - at(state) - less).abs() < 1e-9, "{state:?}");
         }
+    }
+
+    #[test]
+    fn it_warms_by_the_rails_energy_and_slows_down_above_the_warning_temperature() {
+        let mut profile = Profile::load("intel-660p-1tb").unwrap();
+        let t = &mut profile.thermal;
+        (t.ambient_c.value, t.resistance_k_per_w.value, t.capacity_j_per_k.value) = (25.0, 10.0, 2.0);
+        (t.throttle_per_k.value, profile.limits.warning_temperature_c.value) = (0.5, 80);
+        let mut power = Power::new(&profile, 1);
+        let limits = || Limits { thresholds: (311, 0), ..Limits::default() };
+        assert_eq!(power.warmth(0, &limits()).composite_k, 308, "35 degrees, as a drive at rest");
+        power.meter.core(0, CoreState::In(0), 2.0);
+        power.meter.advance(20 * S);
+        assert!(power.warm(20 * S, limits));
+        assert!((power.temperature_c() - 25.0 - 20.0 * (1.0 - (-1.0f64).exp())).abs() < 1e-6); // 37.6
+        assert_eq!(power.warmth(20 * S, &limits()).composite_k, 311);
+        assert!(!power.warm(20 * S + 1, limits), "too early to work it out again");
+        power.meter.advance(21 * S);
+        assert!(!power.warm(21 * S, limits), "still beyond");
+        assert_eq!(power.load().0, 1.0);
+        power.set_ambient_c(64.0);
+        power.meter.advance(2000 * S);
+        assert!(!power.warm(2000 * S, limits));
+        assert!((power.load().0 - 3.0).abs() < 1e-6, "84 degrees: 4 K above"); // 1 + 4 * 0.5
+    }
+
+    #[test]
+    fn a_temperature_or_limit_from_outside_counts_at_once() {
+        let mut power = power();
+        let limits = |over| Limits { thresholds: (over, 0), management: (340, 345), ..Limits::default() };
+        assert!(!power.set_temperature(MS, 342, &limits(350)));
+        assert_eq!((power.throttle(), power.warmth(MS, &limits(350)).composite_k), (Throttle::Light, 342));
+        assert!(!power.set_limits(2 * MS, &limits(343)));
+        assert!(power.set_limits(2 * MS, &limits(342)));
+        assert!(power.set_temperature(3 * MS, 360, &limits(360)) || power.warmth(3 * MS, &limits(360)).beyond);
+        power.meter.advance(S);
+        assert!(!power.warm(S, || limits(350)), "nobody works it out any more");
+    }
+
+    #[test]
+    fn held_in_reset_it_draws_as_while_it_boots_and_nothing_else() {
+        let mut power = power();
+        power.link(MS, LinkState::L0);
+        power.states.busy(2 * MS, true, &mut power.meter);
+        power.hold_in_reset(3 * MS);
+        power.meter.advance(4 * MS);
+        assert!((power.meter.power_w() - 0.9).abs() < 1e-9, "{}", power.meter.power_w());
+        assert_eq!(power.states.idle_since(), None);
+        let before = power.meter.account.at(4 * MS);
+        power.meter.advance(6 * MS);
+        let since = power.meter.account.at(6 * MS).json_since(&before);
+        assert!((since["core"]["booting"]["j"].as_f64().unwrap() - 1.8e-3).abs() < 1e-12);
+        assert!((since["link"]["off"]["s"].as_f64().unwrap() - 2e-3).abs() < 1e-12);
+    }
+
+    #[test]
+    fn work_for_idle_times_begins_only_while_it_is_awake() {
+        let mut power = power(); // idle since 1 ms
+        let later = |since: Ps| Some(since + 50 * MS);
+        assert_eq!(power.idle_work(later), Some(51 * MS));
+        assert_eq!(power.idle_work(|_| None), None);
+        let mut table = [0; states::APST_BYTES];
+        table[..2].copy_from_slice(&[3 << 3, 50]);
+        power.states.set_apst(true, &table);
+        assert_eq!(power.idle_work(later), None, "asleep by then");
+        assert_eq!(power.idle_work(|since| Some(since + 49 * MS)), Some(50 * MS));
+        power.states.busy(2 * MS, true, &mut power.meter);
+        assert_eq!(power.idle_work(later), None, "work is in hand");
+    }
+
+    #[test]
+    fn work_in_a_slower_state_draws_less() {
+        let profile = Profile::load("intel-660p-1tb").unwrap();
+        let slow = |work: bool| {
+            energy_j(|power| {
+                power.states.request(MS, 2, &mut power.meter);
+                if work {
+                    power.work(2 * MS, 5 * MS);
+                }
+            })
+        };
+        let more = slow(true) - slow(false);
+        assert!((more - *profile.power.core_active_w * 2.2 / 4.0 * 3e-3).abs() < 1e-9, "{more}");
     }
 }

@@ -406,4 +406,135 @@ mod tests {
         assert!(!s.set_apst(true, &bad));
         assert!(!s.apst_enabled());
     }
+
+    #[test]
+    fn a_slower_state_draws_less_for_work_and_heat_slows_down_further() {
+        let (mut s, mut m) = machine();
+        s.request(0, 2, &mut m);
+        s.busy(0, true, &mut m);
+        m.advance(MS);
+        // 4 W and 2.2 W: PS2 works 2.2 / 4 times as fast. core_w is 0.42 W, core_active_w 0.62 W.
+        assert!((s.slowdown() - 4.0 / 2.2).abs() < 1e-12);
+        assert!((m.power_w() - 0.42 - 0.62 * 2.2 / 4.0).abs() < 1e-8, "{}", m.power_w());
+        s.set_throttle(1.5);
+        s.idle(MS, &mut m);
+        m.advance(2 * MS);
+        assert!((m.power_w() - 0.42).abs() < 1e-8);
+        s.busy(2 * MS, true, &mut m);
+        m.advance(3 * MS);
+        assert!((s.slowdown() - 6.0 / 2.2).abs() < 1e-12);
+        assert!((m.power_w() - 0.42 - 0.62 * 2.2 / 6.0).abs() < 1e-8, "{}", m.power_w());
+    }
+
+    #[test]
+    fn it_stays_awake_until_the_transition_and_its_own_work_puts_that_off() {
+        let (mut s, mut m) = machine();
+        assert!(s.stays_awake_until(u64::MAX), "nothing makes it sleep");
+        s.set_apst(true, &table());
+        s.busy(0, true, &mut m);
+        assert!(s.stays_awake_until(u64::MAX), "work is in hand");
+        s.idle(MS, &mut m);
+        assert_eq!((s.next_ps(), s.idle_since()), (Some(101 * MS), Some(MS)));
+        assert!(s.stays_awake_until(101 * MS - 1) && !s.stays_awake_until(101 * MS));
+        s.hold(7 * MS);
+        assert_eq!((s.next_ps(), s.idle_since()), (Some(107 * MS), Some(7 * MS)));
+        s.hold(6 * MS);
+        s.idle(9 * MS, &mut m);
+        assert_eq!(s.idle_since(), Some(7 * MS));
+        run(&mut s, &mut m, 107 * MS);
+        assert!(!s.stays_awake_until(107 * MS + 1), "on its way");
+        assert_eq!(s.next_ps(), Some(112 * MS));
+        run(&mut s, &mut m, 112 * MS);
+        assert!(!s.stays_awake_until(112 * MS + 1), "asleep");
+        assert_eq!(s.busy(112 * MS, true, &mut m), 112 * MS + 6200 * US);
+        assert_eq!(s.busy(113 * MS, true, &mut m), 112 * MS + 6200 * US, "on its way already");
+        assert!(!s.stays_awake_until(113 * MS));
+        run(&mut s, &mut m, 112 * MS + 6200 * US);
+        assert_eq!(s.busy(119 * MS, true, &mut m), 119 * MS);
+    }
+
+    #[test]
+    fn a_start_and_a_reset_leave_ps0_without_apst() {
+        let (mut s, mut m) = machine();
+        s.set_apst(true, &table());
+        s.idle(0, &mut m);
+        run(&mut s, &mut m, 400 * MS);
+        assert_eq!(s.current(), 4);
+        s.reset(401 * MS, &mut m);
+        m.advance(402 * MS);
+        assert_eq!((s.current(), s.next_ps(), s.apst_enabled(), s.apst()), (0, None, false, [0; APST_BYTES]));
+        assert!((m.power_w() - 0.46).abs() < 1e-9);
+        s.stop();
+        assert_eq!(s.idle_since(), None);
+        s.request(403 * MS, 4, &mut m);
+        assert_eq!(s.next_ps(), None, "not while it is stopped");
+        s.start(410 * MS, &mut m);
+        assert_eq!((s.idle_since(), s.next_ps()), (Some(410 * MS), None));
+    }
+
+    #[test]
+    fn a_state_asked_for_is_entered_ten_microseconds_after_the_last_work_and_apst_rests() {
+        let (mut s, mut m) = machine();
+        s.set_apst(true, &table());
+        s.busy(0, false, &mut m);
+        s.request(0, 3, &mut m);
+        assert_eq!(s.next_ps(), None);
+        s.idle(MS, &mut m);
+        assert_eq!(s.next_ps(), Some(MS + 10 * US));
+        run(&mut s, &mut m, 900 * MS);
+        assert_eq!((s.current(), s.next_ps()), (3, None), "and not on to PS4 by itself");
+    }
+
+    #[test]
+    fn a_time_of_the_table_has_three_bytes() {
+        let (mut s, mut m) = machine();
+        let mut table = [0; APST_BYTES];
+        table[..4].copy_from_slice(&[4 << 3, 0x45, 0x23, 0x01]);
+        assert!(s.set_apst(true, &table) && s.apst_enabled());
+        s.idle(0, &mut m);
+        assert_eq!(s.next_ps(), Some(0x01_2345 * MS));
+        run(&mut s, &mut m, 0x01_2345 * MS);
+        assert_eq!(s.current(), 4);
+        table[0] = 9 << 3;
+        assert!(!s.set_apst(false, &table), "no such state");
+        assert!(s.apst_enabled());
+        table[1..4].fill(0);
+        assert!(s.set_apst(false, &table), "no time, no transition");
+        assert!(!s.apst_enabled());
+    }
+
+    #[test]
+    fn under_a_limit_the_table_names_states_as_the_host_knows_them() {
+        let (mut s, mut m) = machine();
+        s.set_apst(true, &table());
+        assert_eq!(s.count(), 5);
+        s.limit(0, vec![1, 2, 4], &mut m);
+        m.advance(MS);
+        assert_eq!((s.count(), s.current()), (3, 0));
+        assert!((m.power_w() - 0.44).abs() < 1e-9, "PS1 is the first that is left");
+        let known = s.apst();
+        // PS3 is gone as a target, PS4 is the host's 2
+        assert_eq!(
+            (&known[..4], &known[8..12], &known[16..24]),
+            (&[0, 100, 0, 0][..], &[0, 100, 0, 0][..], &[0; 8][..])
+        );
+        let mut mine = [0; APST_BYTES];
+        mine[..4].copy_from_slice(&[2 << 3 | 5, 30, 0, 0]);
+        mine[8..12].copy_from_slice(&[2 << 3 | 2, 40, 0, 0]);
+        assert!(s.set_apst(true, &mine));
+        assert_eq!((&s.apst()[..4], &s.apst()[8..12]), (&[2 << 3 | 5, 30, 0, 0][..], &[2 << 3 | 2, 40, 0, 0][..]));
+        s.busy(MS, true, &mut m);
+        s.idle(MS, &mut m);
+        assert_eq!(s.next_ps(), Some(31 * MS));
+        run(&mut s, &mut m, 50 * MS);
+        assert_eq!((s.current(), s.states[s.current].core_w), (2, 0.0094));
+        mine[0] = 1 << 3;
+        assert!(!s.set_apst(true, &mine), "operational");
+        s.limit(50 * MS, (0..5).collect(), &mut m);
+        let all = s.apst();
+        assert_eq!(
+            (s.current(), &all[..2], &all[8..10], &all[16..18]),
+            (4, &[24, 100][..], &[37, 30][..], &[34, 40][..])
+        );
+    }
 }

@@ -156,4 +156,26 @@ mod tests {
         assert_eq!((seconds(c.light), seconds(c.heavy)), (10 + 5, 5 + 10 + 1));
         assert_eq!((seconds(c.warning), seconds(c.critical)), (10 + 1, 0));
     }
+
+    #[test]
+    fn each_counter_has_the_time_at_and_above_its_limit() {
+        let limits = Limits { thresholds: (0, 300), management: (0, 0), composite: (350, 353) };
+        let mut t = Thermal::new(301);
+        assert_eq!((t.composite_k(), t.level()), (301, Throttle::None));
+        assert!(t.update(S, 300, &limits), "at the threshold below");
+        assert!(t.warmth(S, &limits).beyond);
+        assert!(!t.update(2 * S, 299, &limits) && !t.update(4 * S, 301, &limits));
+        assert!(!t.warmth(4 * S, &limits).beyond);
+        assert!(t.update(5 * S, 290, &limits), "again");
+        for (second, kelvin) in [(10, 349), (12, 350), (15, 352), (19, 353), (24, 400), (30, 352), (37, 349)] {
+            assert!(!t.update(second * S, kelvin, &limits));
+        }
+        let warmth = t.warmth(50 * S, &limits);
+        assert_eq!((warmth.composite_k, warmth.counters.warning, warmth.counters.critical), (349, 25 * S, 11 * S));
+        assert_eq!((warmth.counters.light_count, warmth.counters.heavy_count, t.level()), (0, 0, Throttle::None));
+        let mut none = Thermal::new(500);
+        let c = none.warmth(9 * S, &Limits::default()).counters;
+        assert_eq!((c.warning, c.critical), (0, 0), "no limits");
+        assert_eq!((seconds(2 * S - 1), seconds(2 * S)), (1, 2));
+    }
 }
