@@ -86,7 +86,7 @@ class Completions:
         ]
 
     def take_queue(self, m: Module) -> None:
-        """In the present state: ``tlp.word`` is double word 2 of a CQE, should it be one."""
+        """Find the queue of a CQE in the present state: ``tlp.word`` is double word 2, should the TLP be a CQE."""
         m.d.sync += self._cqe_sq_head.eq(self.tlp.word[0:16])
         m.d.sync += [self._cqe_sqid.eq(self.tlp.word[16:32]), self.search.qid.eq(self.tlp.word[16:32])]
 

@@ -61,7 +61,7 @@ class Descriptors:
         self._describe.call(m, back)
 
     def begin(self, m: Module) -> None:
-        """In the present state: a completion with descriptors is in hand; its tag's entry is ``tags.present``."""
+        """Begin a completion with descriptors in the present state; its tag's entry is ``tags.present``."""
         m.d.sync += [
             self._read.eq(self.tlp.start),
             self._left.eq(self.tlp.header.length),

@@ -59,15 +59,15 @@ class HostBuffer:
         m.d.comb += self.lent.eq(self._size != 0)
 
     def forget(self, m: Module) -> None:
-        """In the present state: nothing is lent."""
+        """Forget all lent memory, in the present state."""
         m.d.sync += self._size.eq(0)
 
     def begin_list(self, m: Module, address: Value, entries: Value) -> None:
-        """In the present state: the next range is a list at `address` with `entries` descriptors."""
+        """Begin a range in the present state: a list at `address` with `entries` descriptors."""
         m.d.sync += [self.start.eq(address[_UNIT_BITS:]), self.count.eq(entries), self.is_list.eq(1)]
 
     def begin_pages(self, m: Module, address: Value, pages: Value) -> None:
-        """In the present state: the next range has `pages` memory pages from that at `address` on."""
+        """Begin a range in the present state: `pages` memory pages from that at `address` on."""
         first = Cat(self.settings.page_key(address))
         units = (pages << self.settings.mps) << _PAGE_UNITS_BITS
         m.d.sync += [self.start.eq(first << _PAGE_UNITS_BITS), self.count.eq(units), self.is_list.eq(0)]

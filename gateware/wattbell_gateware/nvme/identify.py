@@ -35,7 +35,7 @@ class Identify:
         m.d.comb += self._stays.eq(1)
 
     def forget(self, m: Module) -> None:
-        """In the present state: none is on its way."""
+        """Forget an Identify on its way, in the present state."""
         m.d.sync += [self.arm.eq(0), self.count.eq(0)]
 
     def connect(self, m: Module) -> None:

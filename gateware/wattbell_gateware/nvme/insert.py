@@ -99,7 +99,7 @@ class Insertion:
         self._buffer.call(m, back)
 
     def forget(self, m: Module) -> None:
-        """In the present state: no entry was evicted."""
+        """Forget that an entry was evicted, in the present state."""
         m.d.sync += self._crowded.eq(0)
 
     def states(self, m: Module) -> None:

@@ -45,11 +45,11 @@ class Lengths:
         ]
 
     def go_on(self, m: Module) -> None:
-        """In the present state, after :meth:`work_out`: multiply for the metadata next."""
+        """Multiply for the metadata next, in the present state after :meth:`work_out`."""
         m.d.sync += self._size.eq(self._each)
 
     def work_out(self, m: Module, sqe: Sequence[Value], of_admin: Value) -> None:
-        """In the present state, two after its NSID was looked up: `sqe` is the command's, `of_admin` its queue's."""
+        """Work out what is due, in the present state, two after the NSID was looked up: `sqe` is the command's, `of_admin` its queue's."""
         spaces, opcode = self.namespaces, sqe[0][0:8]
         cdw10, cdw11, cdw12 = sqe[10:13]
         many, size, plain = Signal(17, name="due_many"), Signal(15, name="due_size"), Signal.like(self._plain, name="due_plain")

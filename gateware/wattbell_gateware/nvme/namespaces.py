@@ -60,11 +60,11 @@ class Namespaces:
         return nsid[:_COUNT_BITS]
 
     def look_up(self, m: Module, nsid: Value) -> None:
-        """In the present state: read the entry of `nsid`. :meth:`look_on` in the next."""
+        """Read the entry of `nsid` in the present state; :meth:`look_on` follows in the next."""
         m.d.comb += self._table.ra.eq(self._index(nsid))
 
     def look_on(self, m: Module, nsid: Value) -> None:
-        """In the present state: its format is read."""
+        """Read the format of the entry, in the present state."""
         flbas = self._table.r["flbas"]
         m.d.comb += self._formats.ra.eq(Cat(flbas[:_FORMAT_BITS], self._index(nsid)))
         m.d.sync += [
@@ -79,7 +79,7 @@ class Namespaces:
             m.d.sync += self._listed.eq(0)
 
     def formatted(self, m: Module, nsid: Value, cdw10: Value) -> None:
-        """In the present state, behind :meth:`look_up`: Format NVM has ended without error."""
+        """Note that Format NVM has ended without error, in the present state behind :meth:`look_up`."""
         index = self._index(nsid)
         with m.If(self._listed.bit_select(index, 1) & (self._table.r["nsid"] == nsid) & (cdw10[12:14] == 0)):
             self._table.write(m, index, flbas=cdw10[:5])
@@ -115,5 +115,5 @@ class Namespaces:
             m.d.sync += self._seen.bit_select(place[:_FORMAT_BITS], 1).eq(1)
 
     def forget(self, m: Module) -> None:
-        """In the present state: forget all."""
+        """Forget all namespaces, in the present state."""
         m.d.sync += [self._listed.eq(0), self._valid.eq(0), self._of.valid.eq(0)]

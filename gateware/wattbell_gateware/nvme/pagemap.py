@@ -112,11 +112,11 @@ class PageMap:
         m.d.comb += [self.key.eq(key), self.offset.eq(offset), self.hold.eq(0)]
 
     def keep(self, m: Module) -> None:
-        """In the present state: the entries are still wanted."""
+        """Keep the entries for another clock, in the present state."""
         m.d.comb += self.hold.eq(1)
 
     def put(self, m: Module, way: Value) -> None:
-        """In the present state: write ``put_entry`` to `way`, at ``put_key`` and ``put_offset``."""
+        """Write, in the present state, ``put_entry`` to `way`, at ``put_key`` and ``put_offset``."""
         m.d.comb += self.put_ways.eq((1 << way)[: self.count])
 
     def _hash(self, way: int, key: Value, offset: Value) -> Value:

@@ -87,15 +87,15 @@ class Queues:
         return Mux(position + 1 == self.size, 0, position + 1)
 
     def save_cq(self, m: Module, qid: Value, cq: Value) -> None:
-        """In the present state: the entry of CQ `qid` becomes `cq`."""
+        """Save `cq` as the entry of CQ `qid`, in the present state."""
         self.cq_state.write(m, qid, entry=cq)
 
     def emptied(self, m: Module, qid: Value) -> None:
-        """In the present state: CQ `qid` has no completed commands."""
+        """Note that CQ `qid` has no completed commands, in the present state."""
         m.d.sync += [self.cq_filled.bit_select(qid, 1).eq(0), self.cq_waiting.bit_select(qid, 1).eq(0)]
 
     def forget(self, m: Module) -> None:
-        """In the present state: there are no queues."""
+        """Forget all queues, in the present state."""
         m.d.sync += [
             self.sq_valid.eq(0),
             self.cq_valid.eq(0),

@@ -69,7 +69,7 @@ class Search:
         return self._heads.r["entry"].valid
 
     def clear(self, m: Module, hash_: Value) -> None:
-        """In the present state: there is no chain of this hash."""
+        """Clear the chain of this hash, in the present state."""
         self._heads.write(m, hash_, entry=0)
 
     def goes_on(self) -> Value:

@@ -151,34 +151,34 @@ class Slots(FieldTable):
         m.d.comb += [self._free_list.i.valid.eq(1), self._free_list.i.payload.eq(slot)]
 
     def hold(self, m: Module) -> None:
-        """In the present state: one of the commands without a slot has ended, or has one now."""
+        """Count, in the present state, a command without a slot less: it has ended, or has one now."""
         with m.If(self.unheld != 0):
             m.d.sync += self.unheld.eq(self.unheld - 1)
 
     def unhold(self, m: Module) -> None:
-        """In the present state: a command goes on without a slot. Of very many, the others count as lost at once."""
+        """Count, in the present state, a command that goes on without a slot. Of very many, the others count as lost at once."""
         with m.If(self.unheld.all()):
             self._report.lost(m, spec.LossSource.SLOTS)
         with m.Else():
             m.d.sync += self.unheld.eq(self.unheld + 1)
 
     def let_go(self, m: Module, slot: Value) -> None:
-        """In the present state: give back the slot of a command that goes on."""
+        """Give back the slot of a command that goes on, in the present state."""
         self.unhold(m)
         self.release(m, slot)
 
     def flag(self, m: Module, slot: Value, flags: int) -> None:
-        """In a state in which `slot` is read: the command has these flags (:class:`spec.CommandFlag`) too."""
+        """Flag the command (:class:`spec.CommandFlag`) in a state that reads `slot`."""
         self.write(m, slot, flags=self.r["flags"] | flags, ranges=self.r["ranges"], pages_sure=self.r["pages_sure"])
 
     def oust(self, m: Module, slot: Value) -> None:
-        """In a state in which `slot` is read: another command in flight has its page. The entry tells no third one."""
+        """Note, in a state that reads `slot`, that another command in flight has its page. The entry tells no third one."""
         self.write(m, slot, last=self.r["last"], shared=self.r["shared"], ousted=1)
         with m.If(~self.r["ousted"]):
             m.d.sync += self.ousted.eq(self.ousted + 1)
 
     def share(self, m: Module, slot: Value) -> None:
-        """In a state in which `slot` is read: another command in flight may have the same pages."""
+        """Note, in a state that reads `slot`, that another command in flight may have the same pages."""
         self.write(m, slot, last=self.r["last"], shared=1, ousted=self.r["ousted"])
 
     def forget_ousted(self, m: Module) -> None:
@@ -186,12 +186,12 @@ class Slots(FieldTable):
         m.d.sync += self.ousted.eq(0)
 
     def see_data(self, m: Module, slot: Value) -> None:
-        """In a state in which `slot` is read: the TLP is data of its command."""
+        """Count the TLP as data of the command, in a state that reads `slot`."""
         with m.If(~tables.known(self.r["first_data"])):
             self.write(m, slot, first_data=None)
         self.write(m, slot, last_data=None, left=None)
 
     def expect(self, m: Module, slot: Value, left: Value) -> None:
-        """In the present state, before its first data: so much is due to the command in `slot` (:data:`.tables.LEFT`)."""
+        """Expect data in the present state, before the first comes: so much is due to the command in `slot` (:data:`.tables.LEFT`)."""
         self.write(m, slot, last_data=None, left=left)
         m.d.comb += self.w["last_data"][-1].eq(1)

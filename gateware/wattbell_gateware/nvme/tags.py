@@ -42,7 +42,7 @@ class Tags(FieldTable):
         self._reclaim = Subroutine("RECLAIM")
 
     def put(self, m: Module, tag: Value, **values) -> None:
-        """In the present state: the entry of `tag` becomes `present` but for `values`."""
+        """Write the entry of `tag` in the present state: `present` but for `values`."""
         m.d.comb += [self.we["entry"].eq(1), self.wa.eq(tag)]
         m.d.comb += [self.w["entry"][field].eq(value) for field, value in values.items()]
 

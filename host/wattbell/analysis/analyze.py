@@ -271,7 +271,7 @@ def _warnings(context: Context) -> list[str]:
         "cid_reused": "command identifiers used again while in flight",
         "no_ranges": "Dataset Management commands whose ranges were not all seen (their bytes are lower bounds)",
         "aborted": "commands that never completed (queue deleted or controller reset)",
-        "interrupt_guessed": "commands with an interrupt in doubt: no message names their queue for certain, or their message was still due",
+        "interrupt_guessed": "commands with an interrupt in doubt: no message names their queue for certain, or was still due",
     }
     out += [f"{text}: {count(flags[name])}" for name, text in texts.items() if flags.get(name)]
     if context.rail is not None:
