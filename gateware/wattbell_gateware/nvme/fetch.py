@@ -104,7 +104,7 @@ class Fetch:
         self._sqe = [Signal(32, name=f"sqe_{i}") for i in range(tables.USED_WORDS)]
         self._sqe_index, self._sqe_rung = Signal(16), Signal()  # its place in its queue; its slot has a doorbell
         self._sqe_generation, self._sqe_flags = Signal(16), Signal(8)  # of its slot, as it was before
-        self._sqe_held = Signal()  # it was one of the commands without a slot
+        self._sqe_held = Signal()  # it was a command without a slot
         self._sqe_next = Signal(slots.bits)
         self._sqe_chain = Signal()  # a command in flight may have this CID
         self._sqe_fits, self._sqe_lives = Signal(), Signal()  # it is the one that was fetched; at least it is being fetched
@@ -333,7 +333,7 @@ class Fetch:
     def _beat_states(self, m: Module) -> None:
         """Build SQE_FIRST and SQE_BEAT: a beat of an SQE a clock.
 
-        A completion is cut at 64 bytes, its header has three double words, and its beats stand in the ring as they came. Every SQE
+        A completion is cut at 64 bytes, its header has three double words, and its beats stand in the ring unchanged. Every SQE
         therefore lies in the same lanes.
         """
         settings, slots, queues, search, tags = self.settings, self.slots, self.queues, self.search, self.tags

@@ -27,7 +27,7 @@ class Slots(FieldTable):
     free, any_free : the slot that :meth:`allocate` takes; whether there is one.
     plenty : there are more than the slots that only admin commands take.
     guessed (field) : ``msix``, or its absence, is a guess: no access of the host has set up the message.
-    held (field) : it was one of the commands without a slot.
+    held (field) : it was a command without a slot.
     untold (field) : it has completed, and its interrupt is due.
     last (field) : last double word of its data in the last page; without a known length: of the data that it surely has.
     shared (field) : another command in flight may have the same pages, and its data may count as this command's.
@@ -172,7 +172,7 @@ class Slots(FieldTable):
         self.write(m, slot, flags=self.r["flags"] | flags, ranges=self.r["ranges"], pages_sure=self.r["pages_sure"])
 
     def oust(self, m: Module, slot: Value) -> None:
-        """Note, in a state that reads `slot`, that another command in flight has its page. The entry tells no third one."""
+        """Note, in a state that reads `slot`, that another command in flight has its page. A third command is not told by the entry."""
         self.write(m, slot, last=self.r["last"], shared=self.r["shared"], ousted=1)
         with m.If(~self.r["ousted"]):
             m.d.sync += self.ousted.eq(self.ousted + 1)

@@ -59,7 +59,7 @@ class FieldTable:
                 m.d.comb += [self.r[field].eq(given[field]), write.data[field].eq(self.w[field])]
 
     def write(self, m: Module, address, **values) -> None:
-        """Write `values` (field=value), in the present state, to the entry `address`. None: what ``w`` has anyway."""
+        """Write `values` (field=value), in the present state, to the entry `address`. None keeps the values of ``w``."""
         for group in self.groups:
             if not values.keys().isdisjoint(group) and not values.keys() >= set(group):
                 raise ValueError(f"{group} are written together, not {sorted(values)}")

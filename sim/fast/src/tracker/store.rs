@@ -65,7 +65,7 @@ pub struct Slot {
     pub shared: bool,
     /// Another command in flight took over one of its pages.
     pub ousted: bool,
-    /// It was one of the commands without a slot.
+    /// It was a command without a slot.
     pub held: bool,
     /// It has completed, and its interrupt is due.
     pub untold: bool,

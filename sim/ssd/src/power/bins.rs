@@ -270,7 +270,7 @@ mod tests {
             let ends = steps.iter().skip(1).map(|s| s.0).chain([bins.horizon()]);
             let got: i128 = steps.iter().zip(ends).map(|(s, e)| i128::from(s.1) * i128::from(e - s.0)).sum();
             prop_assert!(steps.windows(2).all(|w| w[0].0 < w[1].0));
-            // What is left is less than a nanowatt over one step.
+            // The rest is less than a nanowatt over one step.
             let longest = steps.windows(2).map(|w| w[1].0 - w[0].0).max().unwrap_or(0);
             let longest = longest.max(bins.horizon() - steps.last().map_or(0, |s| s.0)).max(width);
             prop_assert!((got - want).abs() <= i128::from(longest), "{} for {}", got, want);

@@ -254,7 +254,7 @@ fn a_cache_that_is_written_through_folds_its_own_share_of_each_page() {
         fill(&mut flash, Stream::Cache, used, 0, 1);
         limit(&mut flash, 4.0);
         (flash.relocation.past, flash.stream, flash.relocation.fold_share) = (past, stream, 0.375);
-        flash.ftl.deallocate(0); // so that the share of what is folded is none of these
+        flash.ftl.deallocate(0); // so that the folded data's share differs from all of these
         for _ in 0..writes {
             flash.relocate_for(MS, 4, 1.0, &mut meter);
         }
@@ -352,7 +352,7 @@ fn a_cache_with_no_superblock_is_not_folded() {
 fn collection_in_idle_time_works_towards_fourteen_while_it_is_worth_it() {
     let wants = |free, void: u64| {
         let (mut flash, _) = array(Condition::Full, |_| {});
-        fill(&mut flash, Stream::Direct, 16 - free, 0, 1); // what it writes over is free again
+        fill(&mut flash, Stream::Direct, 16 - free, 0, 1); // old data under it is free again
         let filled = u64::from(flash.ftl.free_blocks());
         for _ in free..filled {
             flash.ftl.open(Stream::Moved);

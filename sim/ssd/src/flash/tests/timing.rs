@@ -268,7 +268,7 @@ fn memory_that_is_written_in_place_holds_what_was_written() {
     assert_eq!(flash.next_relocation_ps(0), None);
 }
 
-/// Reads of 4 units from `first` on, 1 ms after each other: which units were in the buffer, and energy of what is fetched ahead in
+/// Reads of 4 units from `first` on, 1 ms after each other: which units were in the buffer, and energy of data fetched ahead in
 /// whole pages.
 fn fetched_ahead(firsts: &[u64]) -> (Vec<u64>, u64) {
     let (mut flash, mut meter) = array(Condition::Full, |profile| profile.flash.read_ahead_kib.value = 32);
