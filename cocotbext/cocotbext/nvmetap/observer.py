@@ -40,6 +40,12 @@ _UNKNOWN_BLOCK_BYTES = 16384
 """Largest block with metadata that a command of an unknown format may have: bounds the length of its PRP list."""
 
 
+_UNCOUNTED = frozenset(
+    {Doubt.SHARED_BUFFER, Doubt.LENGTH_UNKNOWN, Doubt.TLPS_MISSED, Doubt.CID_REUSED, Doubt.DATA_SPLIT_DIRECTION, Doubt.DATA_INCOMPLETE}
+)
+"""Doubts under which a count of data bytes proves nothing."""
+
+
 class _Pending:
     """A command in the making."""
 
@@ -226,7 +232,7 @@ class _Namespace:
 class _Read:
     """A memory read of the drive that waits for completions."""
 
-    __slots__ = ("at", "end", "fast", "queue", "remaining", "start", "targets", "time")
+    __slots__ = ("at", "end", "fast", "forgotten", "queue", "remaining", "start", "targets", "time")
 
     def __init__(self, time: int, start: int, end: int, at: int) -> None:
         self.time = time
@@ -237,6 +243,7 @@ class _Read:
         self.fast: _Pending | None = None
         self.queue: _Sq | None = None
         self.targets: list[_Span] = []
+        self.forgotten = False
 
 
 class _Function:
@@ -273,6 +280,8 @@ class _Function:
         self.translations: dict[int, int] = {}
         self.shadow = False
         self.uncertain_memory = 0
+        self.subsystem_reset = False
+        """Whether the host asked for an NVM subsystem reset. The drive takes its link down a little later (NVMe 1.4, 7.3.1)."""
 
 
 class LinkObserver:
@@ -359,7 +368,7 @@ class LinkObserver:
                                 return
                 elif size == 4 and enables == 15:
                     place = self._at_bar(address)
-                    if place is not None and place[1] >= 0x1000:
+                    if place is not None and place[1] >= 0x1000 and address >> 12 not in place[0].controller_memory:
                         self._doorbell_or_table(place[0], place[1], _DWORD(data, total - 4)[0], 15, time_ps)
                         return
             elif code == 3 and direction == 1:
@@ -439,10 +448,18 @@ class LinkObserver:
     def perst(self, time_ps: int, *, asserted: bool) -> None:
         """Tell a change of PERST#: ``asserted`` is the low level."""
         if asserted:
-            for function in list(self._functions.values()):
-                self._reset(function, time_ps, forget=True)
-            self._up_tags.clear()
-            self._down_tags.clear()
+            self._all_reset(time_ps)
+
+    def link(self, time_ps: int, *, up: bool) -> None:
+        """Tell a change of the data link layer: a link that goes down resets every function behind it (PCIe 2.9.1 and 6.6.1)."""
+        if not up:
+            self._all_reset(time_ps)
+
+    def _all_reset(self, time_ps: int) -> None:
+        for function in list(self._functions.values()):
+            self._reset(function, time_ps, forget=True)
+        self._up_tags.clear()
+        self._down_tags.clear()
 
     def missed(self, time_ps: int) -> None:
         """Tell that the source missed TLPs: every command in flight becomes doubtful."""
@@ -777,7 +794,10 @@ class LinkObserver:
         if not functions:
             self.unmatched["INTx without a CQE"] += 1
             enabled = [f for f in self._functions.values() if f.enabled]
-            if enabled and not any(cq.unread for f in enabled for cq in f.cqs.values()):
+            owed = [cq for f in enabled for cq in f.cqs.values() if cq.owed]
+            for cq in owed:  # the message may have crossed the CQ head doorbell
+                cq.owed = False
+            if enabled and not owed and not any(cq.unread for f in enabled for cq in f.cqs.values()):
                 self._breach(Rule.INTERRUPT_EARLY, tlp.time_ps, None, "INTx: no CQE waits")
         for function in functions:
             if len(functions) > 1:
@@ -795,6 +815,9 @@ class LinkObserver:
             cq.waiting = []
             cq.owed = False
             if cq.late:
+                if cq.unread:  # the message may be for these CQEs alone
+                    for cmd in cq.late:
+                        cmd.doubt(Doubt.INTERRUPT_GUESSED)
                 for cmd in cq.late:
                     self._finish(cmd)
                 cq.late = []
@@ -896,7 +919,8 @@ class LinkObserver:
     def _settle(self, function: _Function, cmd: _Pending) -> None:
         """Compare the data of a completed command with its length, and learn an unknown format from it."""
         if cmd.expected is not None:
-            if cmd.status == 0 and cmd.moved + cmd.meta_bytes != cmd.expected:
+            uncertain = cmd.doubts is not None and not cmd.doubts.isdisjoint(_UNCOUNTED)
+            if cmd.status == 0 and cmd.moved + cmd.meta_bytes != cmd.expected and not uncertain:
                 self._breach(
                     Rule.DATA_COUNT,
                     cmd.cqe or 0,
@@ -950,7 +974,8 @@ class LinkObserver:
     def _up_read(self, tlp: Tlp) -> None:
         function = self._functions.get(tlp.requester)
         key = tlp.requester << 10 | tlp.tag
-        if key in self._up_tags:
+        held = self._up_tags.get(key)
+        if held is not None and not held.forgotten:
             self._breach(Rule.TAG_REUSED, tlp.time_ps, function, f"tag {tlp.tag}")
         address = tlp.address
         lo, hi = _enabled_bytes(tlp, address)
@@ -977,8 +1002,7 @@ class LinkObserver:
             lo, hi = read.start, read.end
         spans = self._overlapping(function.up_reads, lo, hi)
         if not spans:
-            held = function.up_reads.get(lo >> 12)
-            if held is None and not self._in_hmb(function, lo):
+            if lo >> 12 not in function.up_reads and not self._in_hmb(function, lo):
                 self.unmatched["read of unknown memory"] += 1
                 self._distrust(function)
                 if self._buffers_known(function):
@@ -998,7 +1022,9 @@ class LinkObserver:
         read = self._up_tags.get(key)
         if read is None:
             self.unmatched["completion without a request"] += 1
-            self._breach(Rule.COMPLETION_UNEXPECTED, tlp.time_ps, self._functions.get(tlp.requester), f"tag {tlp.tag}")
+            function = self._functions.get(tlp.requester)
+            if function is not None and function.enabled:  # else its request may have been before the observation
+                self._breach(Rule.COMPLETION_UNEXPECTED, tlp.time_ps, function, f"tag {tlp.tag}")
             return
         if tlp.status:
             del self._up_tags[key]
@@ -1042,7 +1068,6 @@ class LinkObserver:
             elif span.kind == _SGL:
                 self._sgl_segment(function, span, cut_lo, piece)
             elif span.kind == _HMB_LIST:
-                self._data(span, tlp.time_ps, cut_lo, piece, tlp.poisoned)
                 self._hmb_list(function, span, cut_lo, piece)
             elif span.kind in _MOVING:
                 self._data(span, tlp.time_ps, cut_lo, piece, tlp.poisoned)
@@ -1086,7 +1111,10 @@ class LinkObserver:
                 and cmd.doorbell <= time_ps
             ):
                 self._decode(function, sq, cmd, time_ps, piece)
-            elif start < 64 and (cmd is None or cmd.opcode is None or cmd.cqe is not None):
+            elif cmd is not None and cmd.opcode is not None and cmd.cqe is None:
+                if start == 0 and cmd.doorbell is not None and piece[2:4] == cmd.cid.to_bytes(2, "little"):
+                    cmd.doubt(Doubt.FETCHED_TWICE)
+            elif start < 64:
                 whole, mask, since = sq.written.get(slot, (bytearray(64), 0, time_ps))
                 rung = cmd is not None and cmd.cqe is None and cmd.doorbell is not None and cmd.doorbell <= time_ps
                 if rung and cmd is not None and cmd.doorbell is not None and since < cmd.doorbell:
@@ -1510,12 +1538,18 @@ class LinkObserver:
         function.shadow = False
         function.uncertain_memory = 0
         function.admin_rewritten = False
+        function.subsystem_reset = False
         if forget:
             function.registers[0x14:0x18] = bytes(4)
             function.vector_of.clear()
             function.candidates.clear()
             function.msix_table.clear()
             function.translations.clear()
+            for key, read in self._up_tags.items():
+                if key >> 10 == function.ident:
+                    read.forgotten = True
+                    read.fast = read.queue = None
+                    read.targets = []
 
     def _enable(self, function: _Function) -> None:
         registers = function.registers
@@ -1529,16 +1563,16 @@ class LinkObserver:
     # ------------------------------------------------------------------ from the host
 
     def _down_write(self, tlp: Tlp) -> None:
-        at = self._at_bar(tlp.address)
-        if at is not None:
-            function, offset = at
-            self._register_write(function, offset, tlp)
-            return
         for function in self._functions.values():
             sq = function.controller_memory.get(tlp.address >> 12)
             if sq is not None:
                 self._sqe_write(function, sq, tlp)
                 return
+        at = self._at_bar(tlp.address)
+        if at is not None:
+            function, offset = at
+            self._register_write(function, offset, tlp)
+            return
         self.unmatched["write to unknown controller memory"] += 1
 
     def _sqe_write(self, function: _Function, sq: _Sq, tlp: Tlp) -> None:
@@ -1573,6 +1607,8 @@ class LinkObserver:
                 self._controller_register(function, here, payload[4 * index : 4 * index + 4], enables, tlp.time_ps)
 
     def _controller_register(self, function: _Function, offset: int, content: bytes, enables: int, time_ps: int) -> None:
+        if function.subsystem_reset:
+            self._reset(function, time_ps, forget=True)
         registers = function.registers
         was_enabled = registers[0x14] & 1
         for byte in range(4):
@@ -1600,7 +1636,8 @@ class LinkObserver:
             elif not now and function.enabled:
                 self._reset(function, time_ps)
         elif offset == 0x20 and registers[0x20:0x24] == b"eMVN":
-            self._reset(function, time_ps)
+            for other in self._functions.values():
+                other.subsystem_reset = other.enabled
 
     def _doorbell_or_table(self, function: _Function, offset: int, value: int, enables: int, time_ps: int) -> None:
         table = self._msix_location(function)
@@ -1766,6 +1803,8 @@ class LinkObserver:
 
     def _config_write(self, tlp: Tlp) -> None:
         function = self._function(tlp.completer)
+        if function.subsystem_reset:
+            self._reset(function, tlp.time_ps, forget=True)
         value = struct.unpack_from("<L", tlp.payload)[0]
         register = tlp.register
         if tlp.first_be != 15:
