@@ -139,8 +139,8 @@ def pairs(deeds: list[Deed], commands: list[Command]) -> tuple[list[tuple[Deed, 
             cid = deed.cid if name != "doorbell" else -1
             same = waiting.get((deed.function, deed.qid, cid, name, getattr(deed, name)), ())
             one = next((c for c in same if id(c) not in taken and (name != "doorbell" or c.cid in (-1, deed.cid))), None)
-            if name != "cqe" and deed.cqe is not None and deed.reset is None:
-                one = None  # a record without the CQE is none of a command with one
+            if name != "cqe" and deed.cqe is not None and deed.reset is None and "head" not in deed.may_lack:
+                one = None  # a record without the CQE is none of a command with one, unless the CQE crossed a reset
             if one is None:
                 later.append(deed)
             else:
