@@ -6,6 +6,7 @@ The tracker speaks through the records of the fast twin's stream. It shares no c
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,8 +34,13 @@ FEW = {
 
 
 @pytest.fixture(autouse=True)
-def quiet() -> None:
-    logging.getLogger("cocotbext.nvmetap").setLevel(logging.CRITICAL)
+def quiet() -> Iterator[None]:
+    """Keep breaches that a test provokes out of the log."""
+    logger = logging.getLogger("cocotbext.nvmetap")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    yield
+    logger.setLevel(before)
 
 
 def _accounts(traffic: Traffic, folder: Path) -> list[Account]:
