@@ -39,10 +39,10 @@ COVERS: dict[Doubt, frozenset[str]] = {
     Doubt.NOT_COMPLETED: _END,
     Doubt.HEAD_UNSEEN: frozenset({"interrupt", "head"}),
 }
-"""Fields that a doubt names; a doubt without a row names all."""
+"""Fields in doubt. A doubt without a row covers all fields."""
 
 UNSUPPORTED = {"late": "the trace has no enumeration and no enabling of the controller: all its TLPs are counted, no command is known"}
-"""Kinds of which no command is due, and why."""
+"""Kinds without a due command, with the reason."""
 BROKEN = {
     "two_doorbells": {Rule.DOORBELL_REPEATED},
 }
@@ -57,7 +57,7 @@ write an invalid doorbell write value.
 class Comparison:
     """Commands of traces, by outcome.
 
-    wrong : a field differs and no doubt names it
+    wrong : a field differs and no doubt covers the field
     absent : without a record; lost silently
     invented : records without a command
     rules : breaches that the traffic did not commit
@@ -92,7 +92,7 @@ class Comparison:
 
 
 def observe(traffic: Traffic) -> tuple[list[Command], Checker, LinkObserver]:
-    """Return the monitor's commands of a trace, and what its rules say."""
+    """Return the monitor's commands of a trace, its checker and its observer."""
     observer = LinkObserver()
     checker = Checker(observer, keep=20)
     return watch(traffic.trace(), observer), checker, observer

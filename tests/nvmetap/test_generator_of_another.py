@@ -30,7 +30,7 @@ FEW = {
     "second_function": "the tracker follows one function, and says so",
     "sqe_halves": "the tracker follows no queue whose SQEs come in parts, and says so",
 }
-"""Kinds of which the tracker gives records of few commands, and why."""
+"""Kinds with few records of the tracker, with the reason."""
 
 
 @pytest.fixture(autouse=True)
@@ -141,3 +141,16 @@ def test_program_prints_a_table_and_tells_faults(capsys: pytest.CaptureFixture[s
     monkeypatch.setattr(other_author, "BROKEN", {})
     assert main(["--commands", "1000", "--seed", "3", "--kinds", "two_doorbells", "--size", "50", "--show", "1"]) == 1
     assert "DOORBELL_REPEATED" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["prefetch", "coalescing", "late", "reset_nssr"])
+def test_an_ambiguous_trace_is_doubted(kind: str) -> None:
+    """Seed 4243 reads SQEs twice, sends messages behind the head doorbell, and completes reads from before the trace."""
+    result = compare(trace(4243, (kind,), 100))
+    assert result.clean, result.faults[:3]
+    assert result.doubtful + result.unsupported > 0
+
+
+def test_an_intx_may_cross_the_head_doorbell() -> None:
+    result = compare(trace(55, (), 0))
+    assert result.clean, result.faults[:3]

@@ -14,7 +14,7 @@ from .tlp import Tlp
 
 
 class ConfigurationSpace(Interrupts):
-    """Follows what the host reads and writes in configuration space."""
+    """Follows reads and writes of configuration space."""
 
     def __init__(self, on_command: Callable[[Command], None] | None, timeout_ps: int) -> None:
         """Start without an address of BAR0."""
