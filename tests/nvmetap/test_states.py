@@ -109,7 +109,7 @@ def _set_hmb(played: Traffic, enable: bool) -> tuple[int, int]:
     )
     told = played.submit(queue, [entry])
     if enable:
-        _request, told[0].first_data_ps, told[0].last_data_ps = played.drive_reads(table, content, "hmb", "hmb_answer")
+        played.drive_reads(table, content, "hmb", "hmb_answer")  # a list, which is no data of the command
     played.complete(queue, told[0])
     played.release(queue, told)
     return first, second

@@ -59,6 +59,8 @@ def watch(content: bytes, observer: LinkObserver) -> list[Command]:
             observer.feed(time_ps, Direction(kind), body)
         elif kind == 5 and body[0] == 1:
             observer.perst(time_ps, asserted=not body[1])
+        elif kind == 5 and body[0] == 3:  # link state; 7 is Detect
+            observer.link(time_ps, up=body[1] != 7)
         elif kind == 8:
             observer.missed(time_ps)
         elif kind == 6:

@@ -20,6 +20,7 @@ FLAGS = {
     Doubt.NO_DOORBELL: CommandFlag.GUESS,
     Doubt.SHADOW_DOORBELL: CommandFlag.SHADOW,
     Doubt.PREFETCHED: CommandFlag.GUESS,
+    Doubt.FETCHED_TWICE: CommandFlag.GUESS,
     Doubt.QUEUE_MEMORY: CommandFlag.GUESS,
     Doubt.SQE_UNSEEN: CommandFlag.NO_SQE,
     Doubt.STRIDE_ASSUMED: CommandFlag.GUESS,

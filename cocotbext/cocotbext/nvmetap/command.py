@@ -12,6 +12,7 @@ class Doubt(enum.Enum):
     NO_DOORBELL = "the SQE came before any doorbell for its slot"
     SHADOW_DOORBELL = "the host uses shadow doorbells; a doorbell write may be absent"
     PREFETCHED = "the only read of the SQE was before the doorbell"
+    FETCHED_TWICE = "the drive read the SQE more than once after its doorbell; the first read counts"
     QUEUE_MEMORY = "the SQ is in the controller's memory: no fetch is on the link"
     SQE_UNSEEN = "the SQE was not seen: opcode and data are unknown"
     STRIDE_ASSUMED = "CAP was not read: the doorbell stride is taken as 4 bytes"

@@ -31,7 +31,7 @@ _VECTORS = 32
 class DriveFault(StrEnum):
     """Protocol faults of the drive; each spoils one command.
 
-    Sections are those of NVM Express 1.4.
+    Section numbers refer to NVM Express 1.4.
     """
 
     WRONG_CID = "wrong_cid"

@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 
 class HostError(Exception):
-    """Reports in one line that the controller did not do what the host asked."""
+    """Reports in one line a request that the controller did not fulfil."""
 
 
 class CommandError(HostError):
