@@ -71,7 +71,7 @@ class Engine(wiring.Component):
     next_valid : a header is there or follows, and may be held back.
     now : the tick counter. It releases marks, and shows that no older TLP comes. The output does not depend on its clock.
     snapshot : each change asks for a mark.
-    marked : high for one clock at a mark; the counters are then those of the mark's tick.
+    marked : high for one clock at a mark; the counters then belong to the mark's tick.
     up : direction of the TLP in hand, and of the payload ring behind the next two ports.
     read_index : double word of the ring to read.
     read_data : that double word, one clock later.
@@ -89,7 +89,7 @@ class Engine(wiring.Component):
     unmatched : pulse: a TLP fitted nothing.
     hmb : pulse: a TLP is in the host memory buffer.
     reads : at both: the TLP is a read.
-    length : at ``hmb``: double words of it.
+    length : at ``hmb``: its double words.
     armed : asks the parsers to keep long payload, too.
     """
 

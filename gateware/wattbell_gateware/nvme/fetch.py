@@ -32,7 +32,7 @@ class _Fields:
     """Fields of the SQE in `words`. NVMe: Submission Queue Entry - Command Format.
 
     admin : it is of the admin queue.
-    opcode, cid, nsid, prp1, prp2 : as they stand in the SQE.
+    opcode, cid, nsid, prp1, prp2 : fields of the SQE.
     pointer : PSDT: 0 PRPs, 1 and 2 an SGL.
     nlb : blocks of a command with SLBA and NLB.
     page_shift : bits of an offset in a page.
