@@ -127,6 +127,7 @@ class WhatIsLinkedIsFound(Elaboratable):
                     generation=0,
                     epoch=0,
                     qid=search.qid,
+                    held=0,
                 )
                 m.d.sync += there.bit_select(which, 1).eq(1)
                 m.next = "CHOOSE"

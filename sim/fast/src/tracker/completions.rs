@@ -58,7 +58,7 @@ impl Tracker {
             self.event(kind::GUESSING, guess::AFTER_LOSS, qid.into(), 0);
         }
         let sq_valid = self.tables.sqs[usize::from(sqid)].valid;
-        let doubted = tells && !(self.messages.sure(vector) && !self.shares_wire());
+        let doubted = tells && (!self.messages.sure(vector) || self.shares_wire());
         let tells = tells && !(self.messages.asserted && self.messages.delivery() == Delivery::Wires);
         let (sqid, cqe, guessed) = (sqid as u8, self.tick, if expected { 0 } else { flag::GUESS });
         let known = self.tables.in_flight.remove(&(sqid, cid));
