@@ -324,15 +324,18 @@ def match(deeds: list[Deed], accounts: list[Account]) -> tuple[list[tuple[Deed, 
             pairs.append((deed, account))
         else:
             later.append(account)
-    invented = []
-    for account in sorted(later, key=lambda one: one.values["cqe"]):
-        left = [deed for deed in by_key.get((account.qid, account.cid), ()) if id(deed) not in taken]
-        if not left:
-            invented.append(account)
-            continue
-        deed = min(left, key=lambda one: (one.function, not _begun_together(one, account), _distance(one, account)))
-        taken.add(id(deed))
-        pairs.append((deed, account))
+    invented = sorted(later, key=lambda one: one.values["cqe"])
+    for together in (True, False):  # a record without an SQE has no CID, and must not take the command of another record
+        waiting, invented = invented, []
+        for account in waiting:
+            left = [deed for deed in by_key.get((account.qid, account.cid), ()) if id(deed) not in taken]
+            left = [deed for deed in left if not together or _begun_together(deed, account)]
+            if not left:
+                invented.append(account)
+                continue
+            deed = min(left, key=lambda one: (one.function, not _begun_together(one, account), _distance(one, account)))
+            taken.add(id(deed))
+            pairs.append((deed, account))
     return pairs, [deed for deed in deeds if id(deed) not in taken], invented
 
 

@@ -115,6 +115,22 @@ def test_records_of_a_cid_that_comes_again() -> None:
     assert (one.wrong, dict(one.names)) == (1, {"cqe": 1, "first_data": 1, "last_data": 1}) or one.names == {"cqe": 1}
 
 
+def test_a_record_that_names_no_command_takes_none_from_another_record() -> None:
+    """A reset ends a command and, earlier in the stream, one whose SQE had not passed; its record has the CID by chance."""
+    ended = replace(DEED, cqe=None, interrupt=None, head=None, reset=5_000_000)
+    later = replace(ended, doorbell=7_500_000, fetch=7_600_000, first_data=None, last_data=None, named=7_700_000, reset=9_000_000)
+    unnamed = replace(ended, cid=9, doorbell=1_500_000, fetch=None, first_data=None, last_data=None, named=None)
+    none = {**RIGHT, "interrupt": None, "head": None}
+    nothing = dict.fromkeys(("fetch", "first_data", "last_data", "opcode", "nsid", "slba", "blocks"))
+    records = [
+        Account(1, 7, ABORTED | NO_SQE, {**none, **nothing, "doorbell": 1500}),
+        Account(1, 7, ABORTED, none),
+        Account(1, 7, ABORTED, {**none, "doorbell": 7500, "fetch": 7600, "first_data": None, "last_data": None, "cqe": 9000}),
+    ]
+    found = judge([ended, unnamed, later], Stream(records))
+    assert (found.right, found.flagged, found.silent, found.overcounted) == (2, 1, 0, 0)
+
+
 def blocks(stream: bytes) -> list[tuple[int, int]]:
     """Offsets and lengths of the payloads of COMMANDS blocks."""
     at, found = 0, []
