@@ -217,8 +217,9 @@ def test_tap_drive_and_trace_count_the_same_traffic_there(lending: Guest) -> Non
 def test_the_drive_reads_what_it_wrote_from_the_guests_memory(lending: Guest) -> None:
     data, traffic = lending.truth["host_memory_buffer_data"], lending.truth["host_memory_buffer"]
     forgotten = data["forgotten_bytes"]  # the drive had asked for them when Linux reset it
-    assert data == {"known_bytes": traffic["read_bytes"] - forgotten, "forgotten_bytes": forgotten, "wrong_bytes": 0, "unreachable": 0}
-    assert forgotten <= MOST_ASKED * PAGE and data["known_bytes"] > 64 * 1000
+    unanswered = traffic["read_bytes"] - data["known_bytes"] - forgotten  # when Linux went down
+    assert (data["wrong_bytes"], data["unreachable"]) == (0, 0) and data["known_bytes"] > 64 * 1000
+    assert unanswered >= 0 and unanswered + forgotten <= MOST_ASKED * PAGE, data
 
 
 def test_every_command_beside_that_traffic_is_the_drives(lending: Guest) -> None:
