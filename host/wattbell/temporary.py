@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -22,24 +23,34 @@ def folder() -> Iterator[Path]:
     this user with a free lock are removed. Raises OSError if none can be made.
     """
     _remove_abandoned()
-    path, lock = _locked()
-    try:
-        yield path
+    made: list[Path] = []
+    locks: list[int] = []
+    try:  # from the start: a signal may interrupt the making
+        yield _locked(made, locks)
     finally:
-        shutil.rmtree(path, ignore_errors=True)
-        os.close(lock)
+        for path in made:
+            shutil.rmtree(path, ignore_errors=True)
+        for lock in locks:
+            os.close(lock)
 
 
-def _locked() -> tuple[Path, int]:
+def _locked(made: list[Path], locks: list[int]) -> Path:
+    """Make a folder and lock it; `made` names it before it exists, and `locks` has its lock."""
     while True:
-        path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        path = Path(tempfile.gettempdir(), f"{_PREFIX}{secrets.token_hex(8)}")
+        made.append(path)
+        try:
+            path.mkdir(mode=0o700)
+        except FileExistsError:
+            made.remove(path)  # of somebody else
+            continue
         # another process may take the folder for abandoned before it has its lock
         with suppress(FileNotFoundError):
-            lock = os.open(path, _OURS)
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            locks.append(os.open(path, _OURS))
+            fcntl.flock(locks[-1], fcntl.LOCK_EX)
             if path.exists():
-                return path, lock
-            os.close(lock)
+                return path
+            os.close(locks.pop())
 
 
 def _remove_abandoned() -> None:

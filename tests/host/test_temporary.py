@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from wattbell import temporary
@@ -25,6 +27,24 @@ def test_it_goes_with_what_it_holds(place: Path) -> None:
     with temporary.folder() as path, temporary.folder() as other:
         assert stat.S_IMODE(path.stat().st_mode) == 0o700 and path.parent == place and path != other
         (path / "a").mkdir()
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("step", ["mkdir", "open", "flock"])
+def test_an_interrupt_while_it_is_made_leaves_nothing(place: Path, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The signal comes when the step is done, as Python raises it then."""
+    owner = {"mkdir": Path, "open": os, "flock": fcntl}[step]
+    does = getattr(owner, step)
+
+    def interrupted(*arguments: Any, **options: Any) -> None:
+        does(*arguments, **options)
+        monkeypatch.undo()  # the removal is not interrupted again
+        monkeypatch.setattr(tempfile, "tempdir", str(place))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(owner, step, interrupted)
+    with pytest.raises(KeyboardInterrupt), temporary.folder():
+        pytest.fail("it was not interrupted")
     assert list(place.iterdir()) == []
 
 

@@ -92,9 +92,9 @@ def _serve(shown: list[Shown], port: int, browser: bool) -> None:
     from ..view.server import ViewServer
 
     server = ViewServer(shown, port)
-    output.out.print(server.url, soft_wrap=True)
-    output.say("Ctrl-C ends the view.")
     with temporary.folder() as private:
+        output.out.print(server.url, soft_wrap=True)
+        output.say("Ctrl-C ends the view.")
         if browser and not webbrowser.open(_opener(private, server.url)):
             output.say("There is no browser to open here; open that address in one on this computer.")
         with suppress(KeyboardInterrupt):
