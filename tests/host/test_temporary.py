@@ -32,7 +32,7 @@ def test_it_goes_with_what_it_holds(place: Path) -> None:
 
 @pytest.mark.parametrize("step", ["mkdir", "open", "flock"])
 def test_an_interrupt_while_it_is_made_leaves_nothing(place: Path, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The signal comes when the step is done, as Python raises it then."""
+    """Python raises a signal once the step is done."""
     owner = {"mkdir": Path, "open": os, "flock": fcntl}[step]
     does = getattr(owner, step)
 

@@ -116,7 +116,7 @@ def test_records_of_a_cid_that_comes_again() -> None:
 
 
 def test_a_record_that_names_no_command_takes_none_from_another_record() -> None:
-    """A reset ends a command and, earlier in the stream, one whose SQE had not passed; its record has the CID by chance."""
+    """A reset ends two commands. The SQE of the second had not passed, and its record comes first and has the CID by chance."""
     ended = replace(DEED, cqe=None, interrupt=None, head=None, reset=5_000_000)
     later = replace(ended, doorbell=7_500_000, fetch=7_600_000, first_data=None, last_data=None, named=7_700_000, reset=9_000_000)
     unnamed = replace(ended, cid=9, doorbell=1_500_000, fetch=None, first_data=None, last_data=None, named=None)
