@@ -26,7 +26,7 @@ UTC = 1_700_000_000_000_000_000
 TIMES = 10
 _PERIOD_AT, _DECIMATION_AT = 28, 32
 """Places of the fields in STATUS."""
-_MOST_MB = 1500
+_MOST_MB = 600
 _NEAR = 0.02
 
 
