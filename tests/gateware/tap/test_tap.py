@@ -13,7 +13,7 @@ from wattbell_spec import wire
 from tests.gateware import harness
 
 
-@pytest.mark.parametrize(("width", "batches"), [(64, 25), (128, 25)])
+@pytest.mark.parametrize(("width", "batches"), [(64, 25), pytest.param(128, 25, marks=pytest.mark.long)])
 def test_strange_traffic_gives_right_records(width: int, batches: int) -> None:
     env = {"WIDTH": str(width), "SEED": "3", "BATCHES": str(batches)}
     harness.run(tap.FlatTap(width, small=True), name=f"tap_{width}", test_module="cocotb_tap", here=__file__, env=env)
