@@ -453,7 +453,11 @@ mod tests {
             meter.pulse(MS, 9 * MS, 1.0, Unit::Die);
             meter.switch_off(3 * MS);
             assert!((meter.energy_j() - 8e-3).abs() < 1e-12, "2 W for 3 ms and 1 W for 2 ms");
-            assert_eq!(meter.take().next_back(), Some((3 * MS, Rail { current_na: 0, voltage_nv: 0 })));
+            let before: Vec<_> = meter.take().collect();
+            assert_eq!(before.last(), Some(&(3 * MS, Rail { current_na: 0, voltage_nv: 0 })));
+            let watts = |rail: Rail| rail.current_na as f64 * 1e-9 * rail.voltage_nv as f64 * 1e-9;
+            let shown: f64 = before.windows(2).map(|w| (w[1].0 - w[0].0) as f64 * 1e-12 * watts(w[0].1)).sum();
+            assert!((shown - 8e-3).abs() < 1e-8, "the rail shows it up to the end: {shown}");
             meter.advance(10 * MS);
             assert_eq!(meter.switch_on(10 * MS), 11 * MS);
             let records: Vec<_> = meter.take().collect();
