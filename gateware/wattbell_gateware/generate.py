@@ -12,7 +12,7 @@ from pathlib import Path
 from wattbell_spec.files import write
 
 from .instrument import Instrument, Options
-from .toolchain import BuildError, digest, sources, versions
+from .toolchain import digest, exit_status, sources, versions
 from .verilog import convert
 
 VARIANTS = {
@@ -58,15 +58,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("build/rtl"), help="folder to write to (default: %(default)s)")
     parser.add_argument("--variant", choices=[*VARIANTS, CONTROLLER], action="append", help="only this variant (may be repeated)")
     arguments = parser.parse_args()
-    try:
-        generate(arguments.out, arguments.variant or [*VARIANTS, CONTROLLER])
-    except OSError as error:
-        print(f"error: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
-        return 1
-    except BuildError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return exit_status(lambda: generate(arguments.out, arguments.variant or [*VARIANTS, CONTROLLER]))
 
 
 if __name__ == "__main__":

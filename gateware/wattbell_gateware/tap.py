@@ -23,7 +23,7 @@ from .nvme import NvmeTracker
 from .nvme.layouts import CONFIG, COUNTERS
 from .nvme.pagemap import MapSizes
 from .side import SIDES
-from .toolchain import BuildError
+from .toolchain import exit_status
 from .verilog import convert
 
 __all__ = ["VARIANTS", "FlatTap", "core_file", "generate"]
@@ -198,15 +198,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("build/tap"), help="folder to write to (default: %(default)s)")
     parser.add_argument("--variant", choices=[*VARIANTS], action="append", help="only this variant (may be repeated)")
     arguments = parser.parse_args()
-    try:
-        generate(arguments.out, arguments.variant or [*VARIANTS], version("wattbell"))
-    except OSError as error:
-        print(f"error: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
-        return 1
-    except BuildError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return exit_status(lambda: generate(arguments.out, arguments.variant or [*VARIANTS], version("wattbell")))
 
 
 if __name__ == "__main__":

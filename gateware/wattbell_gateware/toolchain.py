@@ -22,6 +22,7 @@ __all__ = [
     "HopelessError",
     "check_packages",
     "digest",
+    "exit_status",
     "fresh",
     "made",
     "plain_names",
@@ -54,6 +55,19 @@ class BuildError(Exception):
 
 class HopelessError(BuildError):
     """Reports that a tool was ended because it would not finish."""
+
+
+def exit_status(work: Callable[[], None]) -> int:
+    """Do `work` for a command line; return its exit status. Failures to write or to build are one line on stderr."""
+    try:
+        work()
+    except OSError as error:
+        print(f"error: cannot write {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    except BuildError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 def check_packages(needed: dict[str, str]) -> None:

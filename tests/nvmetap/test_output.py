@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cocotbext.nvmetap import Command, Direction, Doubt, LinkObserver, SupplyRail, TraceWriter, write_perfetto
+from cocotbext.nvmetap import CallSource, Command, Direction, Doubt, LinkObserver, SupplyRail, TraceWriter, write_perfetto
 from cocotbext.nvmetap.capture import FLAGS, write_capture
 from wattbell.analysis import analyze
 from wattbell.capture import open_capture
@@ -75,6 +75,18 @@ def test_a_bus_trace_has_every_tlp_and_the_virtual_rig_plays_it(played: Traffic,
         writer.rail(5000, 3.3, 0.1)
         with pytest.raises(ValueError, match="in the order of time"):
             writer.rail(4999, 3.3, 0.1)
+
+
+def test_tlps_behind_the_end_of_a_trace_are_left_out(played: Traffic, tmp_path: Path) -> None:
+    """The source goes on, and the simulation with it. A TLP that the bench writes itself is refused."""
+    source, path = CallSource(), tmp_path / "run.wbt"
+    writer = TraceWriter(path, source)
+    source.show(Direction.DOWN, bytes(played.packets[0].data), 1000)
+    writer.close(2000)
+    source.show(Direction.DOWN, bytes(played.packets[1].data), 3000)
+    assert [(kind, time_ps) for kind, time_ps, _ in records(path.read_bytes())] == [(1, 1000), (6, 2000)]
+    with pytest.raises(ValueError, match="closed"):
+        writer.tlp(3000, Direction.DOWN, bytes(played.packets[1].data))
 
 
 def test_a_trace_for_perfetto_has_each_command_from_its_first_instant_to_its_last(played: Traffic, tmp_path: Path) -> None:

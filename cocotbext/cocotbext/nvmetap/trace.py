@@ -37,7 +37,7 @@ class TraceWriter:
         text = json.dumps(head).encode()
         self._file.write(b"WBBT" + struct.pack("<II", 1, len(text)) + text)
         if source is not None:
-            source.subscribe(self.tlp)
+            source.subscribe(self._watch)
 
     def tlp(self, time_ps: int, direction: Direction, data: bytes) -> None:
         """Write a TLP: prefixes, header, payload and digest as on the wire."""
@@ -64,6 +64,11 @@ class TraceWriter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Close the trace."""
         self.close()
+
+    def _watch(self, time_ps: int, direction: Direction, data: bytes) -> None:
+        """Write a TLP of the source; the simulation may go on after the trace's end."""
+        if not self._file.closed:
+            self.tlp(time_ps, direction, data)
 
     def _record(self, kind: int, time_ps: int, body: bytes) -> None:
         """Append a record.

@@ -27,8 +27,8 @@ class Slots(FieldTable):
     free, any_free : the slot that :meth:`allocate` takes; whether there is one.
     plenty : there are more than the slots that only admin commands take.
     guessed (field) : ``msix``, or its absence, is a guess: no access of the host has set up the message.
-    held (field) : it was a command without a slot.
-    untold (field) : it has completed, and its interrupt is due.
+    held (field) : :meth:`hold` counted it out of ``unheld``.
+    untold (field) : the message of its CQE is due and has not come.
     last (field) : last double word of its data in the last page; without a known length: of the data that it surely has.
     shared (field) : another command in flight may have the same pages, and its data may count as this command's.
     ousted (field) : another command in flight took over one of its pages.

@@ -96,15 +96,9 @@ class Bench:
         )
         end = None
         tpc = self.ticks_per_clock
-        events_valid, events_done = dut.events__valid, dut.events_done
-        cfg_ready, busy, deadline_port, now_port, edge, read_only = (
-            dut.cfg__ready,
-            dut.busy,
-            dut.deadline,
-            dut.now,
-            RisingEdge(dut.clk),
-            ReadOnly(),
-        )
+        # looked up once, and not in each clock
+        events_valid, events_done, cfg_ready, busy = dut.events__valid, dut.events_done, dut.cfg__ready, dut.busy
+        deadline_port, now_port, edge, read_only = dut.deadline, dut.now, RisingEdge(dut.clk), ReadOnly()
         configuring = False
         gc.collect()
         gc.freeze()  # the traffic and its model are alive to the end: the collector would walk them all the time

@@ -48,9 +48,9 @@ class Player:
         self.losses += int(dut.loss_valid.value)
         await RisingEdge(dut.clk)
 
-    async def send(self, side: str, data: bytes, time_ps: int) -> None:
-        """Send a TLP, a beat a clock."""
-        port = {name: getattr(self.dut, f"{side}_{name}") for name in ("valid", "data", "dws", "first", "last")}
+    async def send(self, side: str, data: bytes, time_ps: int, *, lost: bool = False, error: bool = False) -> None:
+        """Send a TLP, a beat a clock. `lost` goes with its first beat, `error` with its last."""
+        port = {name: getattr(self.dut, f"{side}_{name}") for name in ("valid", "data", "dws", "first", "last", "lost", "error")}
         step = WIDTH // 8
         for at in range(0, len(data), step):
             part = data[at : at + step]
@@ -59,8 +59,10 @@ class Player:
             port["dws"].value = len(part) // 4
             port["first"].value = int(at == 0)
             port["last"].value = int(at + step >= len(data))
+            port["lost"].value = int(lost and at == 0)
+            port["error"].value = int(error and at + step >= len(data))
             await self.clock(time_ps if at == 0 else None)
-        port["valid"].value = 0
+        port["valid"].value = port["lost"].value = port["error"].value = 0
 
 
 @cocotb.test()
@@ -103,6 +105,22 @@ async def every_command_of_strange_traffic_is_a_record_with_right_instants(dut: 
     assert int(dut.count_commands.value) == len(expected) and int(dut.count_in_flight.value) == 0
     assert int(dut.count_down_tlps.value) == sum(packet.down for packet in played.packets)
     assert int(dut.count_bar0.value) == 0x91_2000_0000 and int(dut.count_enabled.value) == 1
+
+
+@cocotb.test()
+async def damaged_and_missing_tlps_count_by_direction(dut: Any) -> None:
+    """After the test before. The TLPs are writes of 32 bytes beyond all queues: six or three beats."""
+    player, write = Player(dut), bytes.fromhex("60000008 000000ff 0000007e 00000000") + bytes(32)
+    Clock(dut.clk, 4, unit="ns").start()
+    names = ("malformed", "down_lost_tlps", "up_lost_tlps", "down_tlps", "up_tlps")
+    before = {name: int(getattr(dut, f"count_{name}").value) for name in names}
+    await player.send("up", write, -1, lost=True)
+    await player.send("up", write, -2, error=True)
+    await player.send("down", write, -3)
+    for _ in range(300):
+        await player.clock()
+    grown = {name: int(getattr(dut, f"count_{name}").value) - before[name] for name in names}
+    assert grown == {"malformed": 1, "down_lost_tlps": 0, "up_lost_tlps": 1, "down_tlps": 1, "up_tlps": 2}
 
 
 @cocotb.test()
