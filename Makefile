@@ -190,9 +190,9 @@ energy: setup sim  ## 200 random workloads on models of all drives: do the inter
 	@$(PY) -m studies.energy_alone --workloads $${WORKLOADS:-50} --first 401 --check
 	@$(PY) -m studies.state_coverage --workloads $${WORKLOADS:-60} --check
 
-traffic: setup sim rtl-all  ## random legal hosts and drives: 10 million commands on the fast twin, 200 000 on the gateware (hours; COMMANDS=100000 RTL=2000): docs/testing.md
-	@$(PY) -m tests.traffic --commands $${COMMANDS:-10000000} --size 3000 --jobs $$(nproc)
-	@$(PY) -m tests.traffic --commands $${RTL:-200000} --size 300 --jobs $$(nproc) --fidelity rtl
+traffic: setup sim rtl-all  ## random legal hosts and drives: 10 million commands on the fast twin, 200 000 on the gateware (hours; COMMANDS=100000 RTL=2000; goes on where it ended): docs/testing.md
+	@$(PY) -m tests.traffic --commands $${COMMANDS:-10000000} --size 3000 --jobs $$(nproc) --record build/traffic
+	@$(PY) -m tests.traffic --commands $${RTL:-200000} --size 300 --jobs $$(nproc) --fidelity rtl --record build/traffic
 
 false-calls: setup sim controller  ## 100 pairs of equal models: how often does compare call them different, and does it see 1 %? (20 minutes; PAIRS=10): docs/results.md
 	@$(PY) -m studies.false_calls --pairs $${PAIRS:-100} --check $(FALSE_CALLS)

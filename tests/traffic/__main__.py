@@ -10,14 +10,16 @@ import random
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from tests.traffic.generate import Traffic, generate
 from tests.traffic.judge import Verdict
 from tests.traffic.kinds import KINDS, Setup, draw
+from tests.traffic.record import Record
 from tests.traffic.rig import FIDELITIES
-from tests.traffic.session import pace, run, verdict_of
+from tests.traffic.session import Order, Table, pace, run, verdict_of
 from tests.traffic.shrink import explain, shrink
 
 MOST_FLAGGED = 0.001
@@ -33,6 +35,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--size", type=int, default=0, metavar="N", help="I/O commands of a trace [100 to 1000, drawn]")
     parser.add_argument("--fidelity", choices=FIDELITIES, default="fast", help="the fast twin or the RTL [%(default)s]")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes [%(default)s]")
+    parser.add_argument(
+        "--record", type=Path, metavar="FOLDER", help="keep what is done there, and go on from it if the same draw ended early"
+    )
     parser.add_argument("--smallest", type=Path, metavar="FILE", help="write the smallest failing trace found, with its truth beside it")
     parser.add_argument("--show", type=int, default=0, metavar="N", help="print so many silent faults of a trace of each kind")
     parser.add_argument("--list", action="store_true", help="list the kinds and end")
@@ -45,11 +50,26 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown:
         parser.error(f"no such kind: {', '.join(unknown)}; --list names them")
     seed = random.SystemRandom().randrange(1 << 40) if options.seed is None else options.seed
-    print(f"seed {seed}", flush=True)
+    order = Order(seed, kinds, options.fidelity, options.size)
+    record = Record(options.record, order, options.seed) if options.record else None
+    if record is not None:
+        order = replace(order, seed=record.seed)
+    print(f"seed {order.seed}", flush=True)
     begun = time.monotonic()
-    table = run(options.commands, seed, kinds, options.fidelity, options.size, options.jobs)
+    counted = Table()
+
+    def count(number: int, block: Table) -> None:
+        if record is not None:
+            record.count(number, block)
+        counted.merge(block)
+        for name, seeds in block.failed.items():
+            print(f"{name}: silent faults, seeds {', '.join(map(str, seeds))}", flush=True)
+
+    if record is not None and record.done:
+        print(f"{record.path}: {sum(block.commands for block in record.done.values())} commands are done", flush=True)
+    table = run(options.commands, order, options.jobs, record.done if record is not None else {}, count)
     print("\n".join(table.lines()))
-    print(pace(table, begun), flush=True)
+    print(pace(counted, begun), flush=True)
     if table.overloads:
         print(f"{table.overloads} traces: the fast twin says that the gateware may differ from it (an overload)")
     again = partial(_again, kinds=kinds, size=options.size, fidelity=options.fidelity)
