@@ -125,7 +125,7 @@ COMMAND_SIZE = record_size(COMMAND)
 class CommandFlag(IntFlag):
     """Reservations about a command record."""
 
-    GUESS = 0x01  # a queue position was inferred (late attach, or after a loss)
+    GUESS = 0x01  # a queue position was inferred (late attach, or after a loss), or addresses are of several spaces
     SHADOW = 0x02  # shadow doorbells were in use: the doorbell tick is unknown
     DATA_PARTIAL = 0x04  # data span in doubt: the data's length is not what was due, page map full, SGLs, or metadata in its own buffer
     ABORTED = 0x08  # no CQE: queue deleted or controller reset; the CQE tick is the tick of that
@@ -194,7 +194,7 @@ class EventType(IntEnum):
     QUEUE_DELETED = 10  # arg8 0 SQ / 1 CQ; arg16 qid
     BAR0 = 11  # arg32 address bits 43:12 of BAR0
     POWER_STATE = 12  # Set Features 02h completed without error: arg8 CDW11 7:0
-    GUESSING = 13  # arg8 GuessReason; arg16 qid (of SECOND_FUNCTION its requester ID)
+    GUESSING = 13  # arg8 GuessReason; arg16 qid (of SECOND_FUNCTION and ADDRESS_SPACES the requester ID)
     MALFORMED = 14  # arg8 direction (0 host to drive, 1 drive to host), arg16 MalformedClass: a TLP was rejected, or is poisoned
     RUN = 15  # arg8 1 capture started, 0 stopped
     # Below: only from a rig that taps the lanes (LINK blocks). arg8 is the direction: 0 host to drive, 1 drive to host
@@ -277,6 +277,7 @@ class GuessReason(IntEnum):
     SECOND_FUNCTION = 3  # the drive's TLPs of a second function were seen: that function is not followed
     SQE_PARTS = 4  # the drive reads SQEs in parts: the queues that such SQEs create are unknown
     SQES_UNREAD = 5  # the drive took SQEs without a read, as from a queue in its own memory: their commands have NO_SQE
+    ADDRESS_SPACES = 6  # the drive's requests name a process's address space (PASID), where an address means another page
 
 
 class MalformedClass(IntEnum):

@@ -19,7 +19,7 @@ from tests.traffic.judge import Verdict
 from tests.traffic.kinds import KINDS, Setup, draw
 from tests.traffic.record import Record
 from tests.traffic.rig import FIDELITIES
-from tests.traffic.session import Order, Table, pace, run, verdict_of
+from tests.traffic.session import Draw, Table, pace, run, verdict_of
 from tests.traffic.shrink import explain, shrink
 
 MOST_FLAGGED = 0.001
@@ -50,11 +50,11 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown:
         parser.error(f"no such kind: {', '.join(unknown)}; --list names them")
     seed = random.SystemRandom().randrange(1 << 40) if options.seed is None else options.seed
-    order = Order(seed, kinds, options.fidelity, options.size)
-    record = Record(options.record, order, options.seed) if options.record else None
+    plan = Draw(seed, kinds, options.fidelity, options.size)
+    record = Record(options.record, plan, options.seed) if options.record else None
     if record is not None:
-        order = replace(order, seed=record.seed)
-    print(f"seed {order.seed}", flush=True)
+        plan = replace(plan, seed=record.seed)
+    print(f"seed {plan.seed}", flush=True)
     begun = time.monotonic()
     counted = Table()
 
@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     if record is not None and record.done:
         print(f"{record.path}: {sum(block.commands for block in record.done.values())} commands are done", flush=True)
-    table = run(options.commands, order, options.jobs, record.done if record is not None else {}, count)
+    table = run(options.commands, plan, options.jobs, record.done if record is not None else {}, count)
     print("\n".join(table.lines()))
     print(pace(counted, begun), flush=True)
     if table.overloads:

@@ -315,6 +315,7 @@ class Drive:
         attr: int = 0,
         starts: list[int] | None = None,
         passed: Callable[[Request, int, int, int], None] | None = None,
+        prefix: bytes = b"",
     ) -> Generator[Any, Any, list[Request]]:
         """Read host memory in requests of at most MRRS that stay within 4 KiB (PCIe 2.2.7). Returns when all have been answered."""
         kernel, setup, link = self.kernel, self.setup, self.link
@@ -333,7 +334,7 @@ class Drive:
             while burst and pending[0] >= burst:
                 yield answered
             tag = yield from self._tag()
-            header = packets.memory(True, address, size >> 2, self.device, tag, attr=attr, at=at)
+            header = prefix + packets.memory(True, address, size >> 2, self.device, tag, attr=attr, at=at)
             start, delay = link.send(UP, header)
             request = Request(address, size, self.device, tag, attr, at, start, what, done, [] if starts is None else starts, passed=passed)
             requests.append(request)
@@ -486,7 +487,9 @@ class Drive:
                     break
                 for address, length, at in (yield from self._places(order, *piece)):
                     if to_drive:
-                        requests = yield from self.read(address, length, "data", self.setup.burst, at, self.setup.attr, order.deed.pieces)
+                        requests = yield from self.read(
+                            address, length, "data", self.setup.burst, at, self.setup.attr, order.deed.pieces, prefix=order.prefix
+                        )
                         for request in requests:
                             if request.failed:
                                 failed = "aborted" if request.status else "poisoned"
@@ -496,7 +499,7 @@ class Drive:
                         yield from self._write_out(order, address, length, at)
                     last = address
                 flushed = flushed or self.setup.zero_reads
-        if flushed and not self.setup.ats and self.rng.random() < 0.3:
+        if flushed and not (self.setup.ats or order.prefix) and self.rng.random() < 0.3:
             yield int(self.rng.uniform(0.1, 3) * US)
             yield from self._flush(last)
         return failed
@@ -538,7 +541,7 @@ class Drive:
         while address < end:
             size = min(mps - address % mps if self._aligned_writes else mps, end - address, PAGE - address % PAGE)
             poison = "poisoned" in setup.faults and order.deed.qid > 0 and rng.random() < 0.01
-            header = packets.memory(False, address, size >> 2, self.device, 0, attr=setup.attr, at=at, ep=poison)
+            header = order.prefix + packets.memory(False, address, size >> 2, self.device, 0, attr=setup.attr, at=at, ep=poison)
             payload = answer[offset : offset + size] if answer else self.root.payload.take(size)
             if payload is None:
                 start, _ = link.send(UP, header, size)

@@ -31,7 +31,7 @@ class Follower:
         self.registers: dict[int, int] = {}
         self.free = {DOWN: 0, UP: 0}
         self.sqes: dict[tuple[int, int], int] = {}
-        self.counts = {"tlps": 0, "reads": 0, "cqes": 0, "messages": 0}
+        self.counts = {"tlps": 0, "reads": 0, "cqes": 0, "messages": 0, "prefixes": 0}
         self.ready = 0
         self.due: list[tuple[int, int, int]] = []
         """I/O CQs by the time at which they exist: identifier and entries. The base comes from the CQ's first CQE."""
@@ -52,6 +52,11 @@ class Follower:
                 self.cqs.clear()
 
     def _tlp(self, now: int, direction: int, omitted: bool, body: bytes) -> None:
+        if body[0] == 0x91:
+            assert self.setup.pasid and direction == UP and body[1] < 0x10, f"{now}: a PASID has 20 bits (PCIe 6.20.2.1)"
+            body = body[4:]
+            assert Tlp.unpack_header(body).fmt_type in (*_READS, *_WRITES), f"{now}: a PASID before no memory request"
+            self.counts["prefixes"] += 1
         tlp = Tlp.unpack_header(body)
         size = tlp.get_header_size()
         if tlp.has_data() and not omitted:

@@ -87,6 +87,8 @@ class Stream:
     events: Counter[int] = field(default_factory=Counter)
     second_function: bool = False
     """An event says that there is a second function, which is not followed."""
+    spaces: bool = False
+    """An event says that the drive uses addresses of other spaces, so commands may be missing."""
     sqe_parts: bool = False
     """An event says that SQEs are read in parts, so the queues that they create are not followed."""
 
@@ -114,6 +116,7 @@ def read(data: bytes) -> Stream:
             stream.events.update(columns["type"].tolist())
             guesses = columns["arg8"][columns["type"] == wire.EventType.GUESSING]
             stream.second_function |= bool((guesses == wire.GuessReason.SECOND_FUNCTION).any())
+            stream.spaces |= bool((guesses == wire.GuessReason.ADDRESS_SPACES).any())
             stream.sqe_parts |= bool((guesses == wire.GuessReason.SQE_PARTS).any())
             lost = columns["type"] == wire.EventType.LOSS
             for source, count in zip(columns["arg8"][lost].tolist(), columns["arg32"][lost].tolist()):
@@ -178,8 +181,8 @@ class Verdict:
     """A counter has them; or they belong to a second function, and the stream says that it is not followed."""
     lost_silent: int = 0
     pending: int = 0
-    """Commands without an end in the trace, or not released: the last STATUS counts them as in flight. Also those that ended before
-    their SQE had passed: the trace does not name them."""
+    """Commands without an end in the trace, or not released: the last STATUS counts them as in flight, as it does the commands of a
+    deleted SQ that were never read. Also those that ended before their SQE had passed: the trace does not name them."""
     invented: int = 0
     """Records without a flag that belong to no command."""
     invented_flagged: int = 0
@@ -291,7 +294,8 @@ def _losses(verdict: Verdict, stream: Stream, missing: list[Deed]) -> None:
         if deed.unnamed():
             verdict.pending += 1
             flying -= not ended and flying > 0
-        elif not ended and flying:
+        elif flying > 0 and (not ended or (deed.cqe is None and deed.fetch is None)):
+            # The second: its SQ was deleted, and lay in a controller memory buffer. The tracker counts it until the next reset.
             flying -= 1
             verdict.pending += 1
         else:
@@ -300,6 +304,8 @@ def _losses(verdict: Verdict, stream: Stream, missing: list[Deed]) -> None:
     verdict.lost_counted += told
     verdict.lost_silent = len(lost) - told
     verdict.overcounted = counted - told + flying
+    if stream.spaces:
+        verdict.lost_counted, verdict.lost_silent = len(lost), 0
     if verdict.lost_silent:
         verdict.faults += [Fault("lost", deed, None) for deed in lost]
 

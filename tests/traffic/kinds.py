@@ -50,6 +50,7 @@ KINDS = {
     "data_ca": "reads of data answered by Completer Abort; status 04h",
     "poisoned": "data with EP = 1 (PCIe 2.7.2)",
     "ats": "address translation requests, then translated addresses (PCIe 10.2)",
+    "pasid": "data of every other queue in the address space of a process (PCIe 6.20)",
     "zero_read": "reads of zero bytes to flush (PCIe 2.2.5)",
     "two_doorbells": "a write of 8 bytes to an SQ's tail and its CQ's head; NVMe, Property Access, allows 4 bytes at a time",
     "byte_enables": "doorbells written as 2 bytes, the disabled bytes random; NVMe, Property Access, allows 4 bytes at a time",
@@ -74,6 +75,7 @@ FLAGGED = {
     "data_ca": "data that did not come",
     "poisoned": "SQEs and pointers whose content is not to be used",
     "ats": "data at translated addresses",
+    "pasid": "data in another address space",
     "opcodes": "data of unknown length behind its first page",
     "prefetch": "SQEs that were read before and after their doorbell",
     "cmb_sq": "SQEs in the controller memory buffer",
@@ -169,6 +171,7 @@ class Setup:
     faults: tuple[str, ...] = ()
     """Number of ``fetch_ur``, ``data_ca``, ``poisoned``."""
     ats: bool = False
+    pasid: bool = False
     zero_reads: bool = False
     doorbells: str = "plain"
     """``plain``, ``two`` (in one TLP) or ``enables`` (two bytes)."""
@@ -223,6 +226,8 @@ _EXCLUSIVE = (
     {"cqe_merged", "cqe_halves"},
     {"prefetch", "sqe_halves", "sqe128", "cmb_sq"},
     {"ats", "hmb_1dw", "hmb_bulk"},
+    {"ats", "pasid"},
+    {"sgl_block", "sgl_segments", "sgl_bit_bucket", "same_buffer", "pasid"},
     {"fetch_ur", "prefetch", "sqe_halves", "cmb_sq"},
     {"stornvme", "queues"},
     {"late", "format_nvm"},
@@ -336,6 +341,8 @@ def _apply(rng: random.Random, setup: Setup, name: str) -> None:
         setup.faults = (*setup.faults, name)
     elif name == "ats":
         setup.ats = True
+    elif name == "pasid":
+        setup.pasid = True
     elif name == "zero_read":
         setup.zero_reads = True
     elif name == "two_doorbells":

@@ -17,9 +17,25 @@ class Memory:
         self._zones = zones
         self._structures: dict[int, bytearray] = {}
         self._used: set[int] = set()
+        self._numbers: list[int] = []
+        """Members of `_used`, in the order in which they came."""
+        self._others: set[int] = set()
         self._idle: list[int] = []
         self._blocks: list[int] = []
         self._spare: list[int] = []
+
+    def other_page(self) -> int:
+        """Address of a page of data in another address space; half of them are addresses of this space's pages, of any use."""
+        rng = self._rng
+        while True:
+            if self._numbers and rng.random() < 0.5:
+                number = rng.choice(self._numbers)
+            else:
+                low, high = rng.choice(self._zones)
+                number = rng.randrange(low // PAGE, high // PAGE)
+            if number not in self._others:
+                self._others.add(number)
+                return number * PAGE
 
     def contiguous(self, pages: int) -> int:
         """Address of new pages with bytes, for a structure."""
@@ -30,6 +46,7 @@ class Memory:
             if self._used.isdisjoint(numbers):
                 break
         self._used.update(numbers)
+        self._numbers += numbers
         for number in numbers:
             self._structures[number] = bytearray(PAGE)
         return first * PAGE
@@ -44,6 +61,7 @@ class Memory:
             numbers = range(first, first + pages)
             if self._used.isdisjoint(numbers):
                 self._used.update(numbers)
+                self._numbers += numbers
                 return [number * PAGE for number in numbers]
 
     def structure(self) -> int:
@@ -65,6 +83,7 @@ class Memory:
             number = low // PAGE + int(rng.random() * ((high - low) // PAGE))
             if number not in used:
                 used.add(number)
+                self._numbers.append(number)
                 return number * PAGE
 
     def give_back(self, addresses: list[int]) -> None:

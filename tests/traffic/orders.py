@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from wattbell_spec.nvme import LBA_OPCODES, io
 
+from tests.traffic import packets
 from tests.traffic.kinds import Setup
 from tests.traffic.memory import PAGE, Memory
 from tests.traffic.namespaces import Namespace
@@ -53,6 +54,8 @@ class Order:
     """The drive's answer; None: user data."""
     written: int = 0
     """Bytes of the answer that the drive has sent."""
+    prefix: bytes = b""
+    """TLP prefix of the requests for its data."""
     dword0: int = 0
     pages: list[int] = field(default_factory=list)
     blocks: list[int] = field(default_factory=list)
@@ -82,7 +85,7 @@ class Buffers:
 
     def prp(self, order: Order, length: int, offset: int = -1) -> tuple[int, int]:
         """PRP1 and PRP2 of a new buffer of `length` bytes."""
-        rng, memory = self._rng, self._memory
+        rng = self._rng
         if offset < 0:
             offset = 0
             if self._setup.unaligned and order.deed.qid:
@@ -93,12 +96,20 @@ class Buffers:
         if self._common and order.deed.qid and rng.random() < 0.7:
             pages = self._common[:count]
         else:
-            pages = order.pages = [memory.page() for _ in range(count)]
+            pages = self._pages(order, count)
         if count == 1:
             return pages[0] + offset, 0
         if count == 2:
             return pages[0] + offset, pages[1]
         return pages[0] + offset, self._list(order, pages[1:])
+
+    def _pages(self, order: Order, count: int) -> list[int]:
+        """Addresses of `count` pages of data."""
+        if self._setup.pasid and order.deed.qid % 2:
+            order.prefix = packets.pasid(order.deed.qid)
+            return [self._memory.other_page() for _ in range(count)]
+        order.pages = [self._memory.page() for _ in range(count)]
+        return order.pages
 
     def _list(self, order: Order, pages: list[int]) -> int:
         """Write a PRP list, and the lists it goes on in. Only the first may begin within a page (NVMe, Physical Region Page)."""

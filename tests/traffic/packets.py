@@ -70,6 +70,11 @@ def memory(
     return _four(dw0, dw1, address & ~3) if wide else _three(dw0, dw1, address & ~3)
 
 
+def pasid(number: int) -> bytes:
+    """An end-to-end prefix: the request behind it is of process `number`'s address space (PCIe 6.20.2.1, PASID TLP Prefix)."""
+    return struct.pack(">L", 0x91 << 24 | number)
+
+
 @cache
 def _completion(dwords: int, completer: int, status: int, attr: int, tc: int, ep: bool) -> tuple[int, int]:
     tlp = Tlp()

@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.sim.rig.rig_process import ROOT, find
 from tests.traffic.judge import Verdict
-from tests.traffic.session import BLOCK, Order, Table
+from tests.traffic.session import BLOCK, Draw, Table
 
 SOURCES = ("tests/traffic", "spec", "host/wattbell/wire")
 """Folders of the Python code that draws, decodes and judges."""
@@ -35,15 +35,13 @@ def digest(fidelity: str) -> str:
 
 
 class Record:
-    """File of a draw in `folder`. ``order.seed`` None: the file's, or one by chance.
+    """File of a draw in `folder`. ``plan.seed`` None: the file's, or one by chance.
 
     ``done``: tables of its blocks.
     """
 
-    def __init__(self, folder: Path, order: Order, seed: int | None) -> None:
-        name = "-".join(
-            (order.fidelity, str(order.size), *order.kinds, *(() if seed is None else (f"seed{seed}",)), digest(order.fidelity))
-        )
+    def __init__(self, folder: Path, plan: Draw, seed: int | None) -> None:
+        name = "-".join((plan.fidelity, str(plan.size), *plan.kinds, *(() if seed is None else (f"seed{seed}",)), digest(plan.fidelity)))
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"{name}.jsonl"
         self.done: dict[int, Table] = {}

@@ -101,7 +101,7 @@ def verdict_of(traffic: Traffic, folder: Path, fidelity: str = "fast") -> Verdic
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class Draw:
     """A draw: seeds from `seed` on, of `kinds` (all by default), played at `fidelity`.
 
     size : I/O commands of a trace; 0: drawn.
@@ -119,7 +119,7 @@ BLOCK = 8
 
 def run(
     commands: int,
-    order: Order,
+    plan: Draw,
     jobs: int = 1,
     done: Mapping[int, Table] | None = None,
     count: Callable[[int, Table], None] | None = None,
@@ -132,7 +132,7 @@ def run(
     """
     done = done or {}
     total = Table()
-    for number, table in _blocks(order, jobs, done):
+    for number, table in _blocks(plan, jobs, done):
         if count is not None and number not in done:
             count(number, table)
         total.merge(table)
@@ -141,21 +141,21 @@ def run(
     return total
 
 
-def _blocks(order: Order, jobs: int, done: Mapping[int, Table]) -> Iterator[tuple[int, Table]]:
+def _blocks(plan: Draw, jobs: int, done: Mapping[int, Table]) -> Iterator[tuple[int, Table]]:
     """Number and table of each block, without end."""
     if jobs == 1:
         for number in itertools.count():
-            yield number, done[number] if number in done else _block(order, number)
+            yield number, done[number] if number in done else _block(plan, number)
     with ProcessPoolExecutor(jobs) as pool:
         flying: deque[Table | Future[Table]] = deque()
         for number in itertools.count():
-            flying.append(done[number] if number in done else pool.submit(_block, order, number))
+            flying.append(done[number] if number in done else pool.submit(_block, plan, number))
             if len(flying) > jobs:
                 first = flying.popleft()
                 yield number - jobs, first if isinstance(first, Table) else first.result()
 
 
-def _block(order: Order, number: int) -> Table:
+def _block(plan: Draw, number: int) -> Table:
     """Draw the traces of a block. While a rig plays one trace, the next is made."""
     table = Table()
 
@@ -167,11 +167,11 @@ def _block(order: Order, number: int) -> Table:
     with tempfile.TemporaryDirectory(prefix="wattbell-traffic-") as name:
         waiting: tuple[Setup, Traffic, Playing] | None = None
         for k in range(BLOCK):
-            setup = draw(order.seed + number * BLOCK + k, order.kinds, order.size)
+            setup = draw(plan.seed + number * BLOCK + k, plan.kinds, plan.size)
             traffic = _generate_fast(setup)
             trace = Path(name) / f"{k % 2}.wbt"
             trace.write_bytes(traffic.trace())
-            entry = (setup, traffic, Playing(trace, traffic.attach, order.fidelity))
+            entry = (setup, traffic, Playing(trace, traffic.attach, plan.fidelity))
             if waiting is not None:
                 settle(*waiting)
             waiting = entry
@@ -185,6 +185,9 @@ def _generate_fast(setup: Setup) -> Traffic:
     gc.disable()
     try:
         return generate(setup)
+    except Exception as error:
+        error.add_note(f"seed {setup.seed}")
+        raise
     finally:
         gc.enable()
 

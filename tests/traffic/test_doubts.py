@@ -14,7 +14,7 @@ from tests.traffic import packets
 from tests.traffic.generate import Traffic, generate
 from tests.traffic.judge import ABORTED, DATA_PARTIAL, GUESS, INTERRUPT_GUESSED, NO_SQE, Account, Stream, judge, match, read
 from tests.traffic.kernel import US
-from tests.traffic.kinds import draw
+from tests.traffic.kinds import KINDS, draw
 from tests.traffic.packets import DOWN, UP
 from tests.traffic.rig import FIDELITIES, Playing
 from tests.traffic.root import DEVICE
@@ -54,6 +54,20 @@ def test_commands_on_one_buffer_are_right_or_flagged(kind: str, seed: int, tmp_p
     found = judge(traffic.deeds, stream)
     assert found.silent == 0, found
     assert any(account.flags & DATA_PARTIAL for account in stream.accounts)
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("pasid", 8), ("pasid+hmb_bulk", 30), ("pasid+unaligned", 32), ("pasid+reset_en", 13)])
+def test_an_address_of_a_process_makes_every_record_a_guess(kind: str, seed: int, tmp_path: Path) -> None:
+    """The same number may be a page of the host's pointers, of a queue, or of the host memory buffer."""
+    traffic = generate(draw(seed, (kind,), 200))
+    stream = played(traffic, tmp_path)
+    found = judge(traffic.deeds, stream)
+    assert found.silent == 0, found
+    first = next(time_ps for time_ps, direction, _, body in traffic.records if direction == UP and body[0] == 0x91)
+    late = [account for account in stream.accounts if account.values["cqe"] > first // 1000]
+    assert stream.spaces and len(late) > 50 and all(account.flags & GUESS for account in late)
+    early = [account for account in stream.accounts if account.values["head"] and account.values["head"] < first // 1000]
+    assert early and not any(account.flags & GUESS for account in early)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +112,7 @@ def test_the_size_of_sqes_is_doubted_until_a_read_shows_it(kind: str, seed: int,
 
 def test_a_first_doorbell_behind_the_reads_announces_nothing(tmp_path: Path) -> None:
     """After a late attach, the drive has read beyond the first doorbell that is seen. No reset was missed."""
-    traffic = generate(draw(870011900039, (), 300))
+    traffic = generate(draw(870011900039, tuple(kind for kind in KINDS if kind != "pasid"), 300))
     assert {"late", "prefetch"} <= set(traffic.setup.kinds)
     trace = tmp_path / "one.wbt"
     trace.write_bytes(traffic.trace())

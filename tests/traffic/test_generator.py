@@ -37,6 +37,7 @@ def test_every_tlp_is_legal(kind: str) -> None:
     follower = Follower(traffic.setup, kind not in ODD_CQES)
     follower.follow(traffic.records)
     assert follower.counts["cqes"] >= 5 or kind in ODD_CQES
+    assert (follower.counts["prefixes"] > 50) == (kind == "pasid")
     assert follower.counts["tlps"] > 400 and follower.counts["reads"] > 80
 
 

@@ -15,7 +15,7 @@ from tests.traffic.generate import generate
 from tests.traffic.judge import ABORTED, DATA_PARTIAL, NO_SQE, Account, Bound, Stream, Verdict, judge, read
 from tests.traffic.kinds import KINDS, draw
 from tests.traffic.rig import Playing
-from tests.traffic.session import Order, run
+from tests.traffic.session import Draw, run
 from tests.traffic.truth import Deed
 
 DEED = Deed(0, 1, 7, 2, 1, 4096, 8, 0, 1_000_999, 2_000_001, 3_000_000, 4_000_000, 5_000_000, 6_000_000, 7_000_000, named=2_500_000)
@@ -188,11 +188,11 @@ def test_the_shared_traces(tmp_path: Path) -> None:
 
 def test_a_short_draw() -> None:
     """No kind has a silent fault, and traffic of the supported kinds is not flagged."""
-    table = run(2500, Order(42, tuple(name for name in KINDS if name != "deep"), size=60))
+    table = run(2500, Draw(42, tuple(name for name in KINDS if name != "deep"), size=60))
     assert not table.failed, {name: (one.names, table.failed[name]) for name, one in table.rows.items() if one.silent}
     assert table.flagged_share() == 0 and table.supported.commands > 700
 
 
 def test_a_draw_in_two_processes_is_the_same() -> None:
-    alone, together = (run(600, Order(5, ("base", "polled"), size=60), jobs) for jobs in (1, 2))
+    alone, together = (run(600, Draw(5, ("base", "polled"), size=60), jobs) for jobs in (1, 2))
     assert list(alone.lines()) == list(together.lines()) and alone.traces == together.traces > 2

@@ -44,6 +44,11 @@ def test_configuration_request(write: bool, register: int, requester: int, funct
     assert (tlp.first_be, tlp.last_be, tlp.length) == (first, 0, 1)
 
 
+def test_a_pasid_prefix() -> None:
+    """Fmt 100, Type 1 0001, then the flags and 20 bits of PASID."""
+    assert packets.pasid(0xABCDE) == bytes.fromhex("910abcde")
+
+
 def test_messages() -> None:
     """Assert_INTA ends at the receiver and has no data; Set_Slot_Power_Limit has one dword."""
     assert packets.message(packets.ASSERT_INTA, 0x0100) == bytes.fromhex("34000000 01000020 00000000 00000000")

@@ -9,9 +9,9 @@ import pytest
 
 from tests.traffic import record as recording
 from tests.traffic.record import Record
-from tests.traffic.session import Order, Table, run
+from tests.traffic.session import Draw, Table, run
 
-ORDER = Order(77, ("base", "queues", "data_ca"), size=20)
+ORDER = Draw(77, ("base", "queues", "data_ca"), size=20)
 COMMANDS = 500
 
 

@@ -407,7 +407,7 @@ class Control:
                 ]
             with m.If(self._reset_is_of(spec.ResetCause.PERST)):
                 m.d.sync += [settings.bar0.eq(0), settings.function_known.eq(0), settings.other_functions.eq(0)]
-                m.d.sync += settings.reads_ahead.eq(0)
+                m.d.sync += [settings.reads_ahead.eq(0), settings.spaces.eq(0)]
             self._reset.leave_later(m)
 
     def _attach_states(self, m: Module) -> None:

@@ -77,6 +77,7 @@ class Pages:
         self._pe_way = Signal(map_.count)  # one-hot
         self._pe_several = Signal()  # more ways hold the page
         self._page_lives, self._page_identify = Signal(), Signal()  # `pe` is of a command in flight; of Identify
+        self._told_spaces = Signal()  # the capture has the event
         self._page_namespace = Signal()  # of such a one that tells a namespace's format
         self._pe_far = Signal()  # `pe` is of data that ends before
         # Other entries that may hold the data, too, and the one of these in hand; whether one was of another command in flight.
@@ -206,7 +207,7 @@ class Pages:
                 m.next = Place.DONE
                 with m.If(is_read):
                     m.next = Place.TAG_UNKNOWN
-            # PCIe: Address Type. A translation request moves no data; translated addresses are of another space than the host's pointers.
+            # PCIe: Address Type. A translation request moves no data; addresses that are translated, or of a process, are of another space.
             with m.Elif(is_read & (tlp.header.at == 1)):
                 m.next = Place.TAG_UNKNOWN
             with m.Elif(tlp.header.at[1]):
@@ -215,6 +216,8 @@ class Pages:
                 m.next = Place.DONE
                 with m.If(is_read):
                     m.next = Place.TAG_UNKNOWN
+                with m.If(tlp.header.at[0]):
+                    m.next = "SPACE"
             with m.Elif(~self._pe_hit):
                 with m.If(self.host_buffer.lent):
                     m.next = Place.HOST_BUFFER
@@ -239,6 +242,20 @@ class Pages:
                     m.next = Place.TAG_UNKNOWN
             with m.Else():
                 m.next = "PAGE_SLOT"
+
+        # PCIe: PASID TLP Prefix. A capture has one event for it.
+        with m.State("SPACE"):
+            m.d.sync += [settings.spaces.eq(1), self._told_spaces.eq(report.wanted)]
+            with m.If(~self._told_spaces):
+                report.event(
+                    m,
+                    spec.EventType.GUESSING,
+                    arg8=int(spec.GuessReason.ADDRESS_SPACES),
+                    arg16=tlp.header.requester,
+                )
+            m.next = Place.DONE
+            with m.If(tlp.header.kind == TlpKind.MRD):
+                m.next = Place.TAG_UNKNOWN
 
         with m.State(Place.PAGE_MISSED):
             self._miss(m)

@@ -60,15 +60,15 @@ class Records:
         unseen = ~left.checked & (slot["pages_sure"] != 0) & ~tables.known(slot["first_data"]) & ~failed
         # Where no number shows the data of another command, a shared page is enough.
         unseen |= slot["shared"] & (failed | ~left.checked)
-        # Data at translated addresses belongs to nothing here. NVMe: Opcode, bits 1:0 (Data Transfer Direction)
-        unseen |= self._settings.translated & (slot["opcode"][0:2] != 0) & (failed | ~left.checked)
+        # Data in another address space belongs to nothing here. NVMe: Opcode, bits 1:0 (Data Transfer Direction)
+        unseen |= self._settings.translated & (slot["opcode"][0:2] != 0) & (failed | ~left.checked | slot["shared"])
         # The drive may have meant to read its SQE again.
         again = self._aborted & self._settings.reads_ahead & (slot["state"] == state.IN_FLIGHT)
         missing_ranges = io & (slot["opcode"] == tables.DSM) & (slot["ranges"] != slot["ranges_expected"])
         flags = (
             slot["flags"]
             | Mux(self._aborted, int(Flag.ABORTED), 0)
-            | Mux(again, int(Flag.GUESS), 0)
+            | Mux(again | self._settings.spaces, int(Flag.GUESS), 0)
             | Mux(self._reused, int(Flag.CID_REUSED), 0)
             | Mux(no_sqe, int(Flag.NO_SQE), 0)
             | Mux(missing_ranges, int(Flag.NO_RANGES), 0)

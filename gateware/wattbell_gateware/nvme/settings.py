@@ -24,7 +24,9 @@ class Settings:
     unsized : nobody saw the size of SQEs in I/O queues.
     db_buffers : PRP1 and PRP2 of the last Doorbell Buffer Config.
     dirty : something is tracked that a reset would end.
-    translated : the drive uses translated addresses (PCIe: Address Translation Services).
+    translated : the drive uses another address space than the host's pointers: translated addresses (PCIe: Address Translation
+        Services), or a process's (PCIe: PASID TLP Prefix).
+    spaces : a request of a process was seen. Any address may mean another page than the host's pointers.
     """
 
     def __init__(self, *, key_bits: int, bar0: Signal, dstrd: Signal, enabled: Signal, shadow: Signal) -> None:
@@ -35,7 +37,7 @@ class Settings:
         self.other_functions, self.reads_ahead, self.unsized = Signal(), Signal(), Signal()
         self.db_buffers = [Signal(64, name=f"db_buffer_{i}") for i in range(2)]
         self.dirty = Signal()
-        self.translated = Signal()
+        self.translated, self.spaces = Signal(), Signal()
         self._key_bits = key_bits
         self._in_page = Signal(4)  # which of the bits from 12 on of an address are of an offset in its page
 

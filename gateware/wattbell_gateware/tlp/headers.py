@@ -34,7 +34,7 @@ HEADER = data.StructLayout(
         "requester": unsigned(16),
         "first_be": unsigned(4),
         "last_be": unsigned(4),
-        "at": unsigned(2),  # of a memory request: 0 untranslated address, 1 translation request, 2 translated address
+        "at": unsigned(2),  # of a memory request: 0 untranslated address, 1 translation request, 2 translated address, 3 of a PASID
         "four": unsigned(1),  # the header has four double words, not three
         "data": unsigned(1),  # there is payload
         "digest": unsigned(1),  # there is a digest (ECRC) after it

@@ -211,7 +211,7 @@ class TlpParser(wiring.Component):
 
         # --- one stage later (the registers still hold the TLP that ended): make its header -----------------------
         done, broken = Signal(), Signal()  # `broken`: a TLP began before the one before it had ended
-        done_bad, fault = Signal(), Signal(MalformedClass)
+        done_bad, fault, done_pasid = Signal(), Signal(MalformedClass), Signal()
         done_base = Signal(ring_bits + 1)
         m.d.sync += [done.eq(valid & beat.last), broken.eq(valid & beat.first & inside)]
         # Ticks of a direction do not decrease, and no entry of the FIFO is 2**(TICK_BITS - 1) ticks (0.13 s) older than the latest
@@ -240,7 +240,7 @@ class TlpParser(wiring.Component):
             with m.If(beat.first):
                 m.d.sync += missing.eq(beat.lost)
             with m.If(beat.last):
-                m.d.sync += [done_bad.eq(bad), done_base.eq(committed), fault.eq(MalformedClass.LENGTH)]
+                m.d.sync += [done_bad.eq(bad), done_base.eq(committed), fault.eq(MalformedClass.LENGTH), done_pasid.eq(prefixes.pasid)]
                 for holds, of in (
                     (~word.fmt_known, MalformedClass.FORMAT),
                     (prefixes.encrypted, MalformedClass.ENCRYPTED),
@@ -269,7 +269,8 @@ class TlpParser(wiring.Component):
             entry.tag.eq(Cat(dw1[8:16], decoded.tag_high)),
             entry.first_be.eq(dw1[0:4]),
             entry.last_be.eq(dw1[4:8]),
-            entry.at.eq(decoded.at),
+            # PCIe, PASID TLP Prefix: such an address is of a process's space. AT 3 is reserved, and stands here for another space.
+            entry.at.eq(Mux(done_pasid & (decoded.at == 0), 3, decoded.at)),
             entry.kept.eq(storing),
             entry.four.eq(decoded.four),
             entry.data.eq(decoded.has_data),

@@ -19,6 +19,7 @@ _OF_ARG8: dict[EventType, tuple[str, type[IntEnum]]] = {
 NOT_FOLLOWED: dict[int, str] = {
     GuessReason.SECOND_FUNCTION: "two functions seen: the second is not followed",
     GuessReason.SQE_PARTS: "the drive reads queue entries in parts: commands have no entry, and new queues are not followed",
+    GuessReason.ADDRESS_SPACES: "the drive uses addresses of processes (PASID): commands may be missing, the others are guesses",
     GuessReason.SQES_UNREAD: "the drive does not read a queue's entries, which may lie in the drive's memory: the commands have no entry",
 }
 """Reports of the gateware that commands are missing, by reason: the first lines of a capture's description."""
@@ -68,7 +69,8 @@ def event_text(kind: int, arg8: int, arg16: int, arg32: int) -> str:
         return f"power state {arg8 & 31} set"
     if event is EventType.GUESSING and arg8 in NOT_FOLLOWED:
         function = f"{arg16 >> 8:02x}:{arg16 >> 3 & 31:02x}.{arg16 & 7}"
-        return f"{NOT_FOLLOWED[arg8]} ({function if arg8 == GuessReason.SECOND_FUNCTION else f'submission queue {arg16}'})"
+        of_function = arg8 in (GuessReason.SECOND_FUNCTION, GuessReason.ADDRESS_SPACES)
+        return f"{NOT_FOLLOWED[arg8]} ({function if of_function else f'submission queue {arg16}'})"
     if event is EventType.MALFORMED:
         return f"TLP refused, {_DIRECTIONS[arg8 & 1]}: {_REFUSED.get(arg16, f'class {arg16}')}"
     if event in _OF_ARG8:

@@ -368,6 +368,7 @@ pub mod guess_reason_code {
     pub const SECOND_FUNCTION: u8 = 3;
     pub const SQE_PARTS: u8 = 4;
     pub const SQES_UNREAD: u8 = 5;
+    pub const ADDRESS_SPACES: u8 = 6;
 }
 
 pub mod malformed_class_code {

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ReadOnly, RisingEdge
-from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
+from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpAt, TlpType
 from cocotbext.pcie.core.utils import PcieId
 from wattbell_gateware.layouts import tlp_beat
 from wattbell_gateware.tlp import HEADER, TlpKind
@@ -52,6 +52,8 @@ class Item:
     poisoned: bool = False
     """It comes out, and counts as malformed."""
     prefixes: int = 0
+    pasid: bool = False
+    """A prefix names a process's address space."""
     digest: int = 0
     why: str = ""
     """The class of a refused or poisoned TLP, in the words of the wire format."""
@@ -89,6 +91,8 @@ def make(r: random.Random) -> Tlp:
         tlp.fmt_type = r.choice((TlpType.CFG_READ_0, TlpType.IO_READ))
         tlp.address, tlp.length, tlp.first_be = r.randrange(64) * 4, 1, 0xF
     tlp.tag = r.randrange(1024)
+    if kind < 4:
+        tlp.at = TlpAt(r.choice((0, 0, 1, 2)))
     return tlp
 
 
@@ -118,20 +122,21 @@ def end_to_end(r: random.Random) -> bytes:
     return bytes([0x90 | r.choice((0x0, 0x1, 0x1, 0xE, 0xF, r.choice([n for n in range(16) if n != 2])))]) + r.randbytes(3)
 
 
-def dressed(r: random.Random, raw: bytes) -> tuple[bytes, int, int]:
-    """Return a TLP as packed with local and end-to-end prefixes before it and a digest behind it, and their numbers."""
+def dressed(r: random.Random, raw: bytes) -> tuple[bytes, list[bytes], int]:
+    """Return a TLP as packed with prefixes (local, then end-to-end) and a digest, its prefixes, and the number of digests."""
     ends = r.choice((0, 0, 0, 1, 1, 2, 3, 4))
     prefixes = [local(r) for _ in range(r.choice((0, 0, 0, 0, 1, 2, 3)))] + [end_to_end(r) for _ in range(ends)]
     digest = r.random() < 0.3
     if digest:
         raw = raw[:2] + bytes([raw[2] | 0x80]) + raw[3:]
         raw += zlib.crc32(raw).to_bytes(4, "little")  # any four bytes: the parser does not check them
-    return b"".join(prefixes) + raw, len(prefixes), int(digest)
+    return b"".join(prefixes) + raw, prefixes, int(digest)
 
 
 def whole(r: random.Random, tlp: Tlp) -> Item:
     raw, prefixes, digest = dressed(r, bytes(tlp.pack()))
-    return Item(beats(raw), tlp if kind_of(tlp) is not TlpKind.NONE else None, prefixes=prefixes, digest=digest)
+    pasid = any(prefix[0] == 0x91 for prefix in prefixes)  # Fmt 100, Type 10001 (6.20, PASID TLP Prefix)
+    return Item(beats(raw), tlp if kind_of(tlp) is not TlpKind.NONE else None, prefixes=len(prefixes), pasid=pasid, digest=digest)
 
 
 def badly_dressed(r: random.Random, raw: bytes) -> Item:
@@ -287,6 +292,7 @@ def check(header: dict[str, int], payload: list[int] | None, item: Item, tick: i
     assert header["requester"] == int(tlp.requester_id)
     if kind in (TlpKind.MRD, TlpKind.MWR):
         assert (header["address"], header["first_be"], header["last_be"]) == (tlp.address & ~3, tlp.first_be, tlp.last_be)
+        assert header["at"] == (int(tlp.at) or (3 if item.pasid else 0))
     if kind in (TlpKind.CFGRD, TlpKind.CFGWR):
         assert header["address"] == int(tlp.completer_id) << 16 | tlp.address and header["first_be"] == tlp.first_be
     if kind is TlpKind.CPLD:

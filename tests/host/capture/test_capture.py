@@ -159,7 +159,7 @@ def test_block_size_is_known_or_said_to_be_assumed(tmp_path: Path) -> None:
     assert told.meta["drive"]["source"] == "--lba-size"
 
 
-@pytest.mark.parametrize("reason", [GuessReason.SECOND_FUNCTION, GuessReason.SQE_PARTS, GuessReason.SQES_UNREAD])
+@pytest.mark.parametrize("reason", list(NOT_FOLLOWED))
 def test_traffic_that_is_not_followed_is_noted_once(tmp_path: Path, reason: GuessReason) -> None:
     seen = (5, EventType.GUESSING, reason, 0x0101, 0)
     capture = written(tmp_path / "a", e.events(0, 5, [seen, seen]), e.events(1, 6, [seen]))

@@ -36,6 +36,7 @@ from wattbell_spec.wire import EventType, GuessReason
             f"{NOT_FOLLOWED[GuessReason.SQE_PARTS]} (submission queue 2)",
         ),
         (EventType.GUESSING, (5, 2, 0), f"{NOT_FOLLOWED[GuessReason.SQES_UNREAD]} (submission queue 2)"),
+        (EventType.GUESSING, (6, 0x0100, 0), f"{NOT_FOLLOWED[GuessReason.ADDRESS_SPACES]} (01:00.0)"),
         (EventType.MALFORMED, (1, 3, 0), "TLP refused, drive to host: encrypted"),
         (EventType.MALFORMED, (0, 5, 0), "TLP refused, host to drive: wrong length"),
         (EventType.MALFORMED, (0, 99, 0), "TLP refused, host to drive: class 99"),

@@ -15,6 +15,8 @@ const MOST_PREFIXES: usize = 7;
 const MOST_END_TO_END: usize = 4;
 /// Type of the prefix of Integrity and Data Encryption.
 const IDE: u8 = 0x12;
+/// Type of the prefix with a Process Address Space ID.
+const PASID: u8 = 0x11;
 /// A memory request must not cross a boundary of this many double words.
 const BOUNDARY: u64 = 1024;
 
@@ -60,7 +62,7 @@ pub struct Header {
     pub last_be: u8,
     /// Identifier of the function that a configuration write addresses.
     pub target: u16,
-    /// AT of a memory request (PCIe, Address Type): 0 untranslated, 1 translation request, 2 translated.
+    /// AT of a memory request (PCIe, Address Type): 0 untranslated, 1 translation request, 2 translated; 3 untranslated, of a PASID.
     pub address_type: u8,
     /// Whether its payload stands in the payload buffer.
     pub kept: bool,
@@ -116,6 +118,11 @@ impl Header {
     /// A request at an address of another space than the host's pointers.
     pub fn is_translated(&self) -> bool {
         self.address_type >= 2
+    }
+
+    /// An untranslated request with a PASID.
+    pub fn is_of_process(&self) -> bool {
+        self.address_type == 3
     }
 
     /// Double word `index` of the payload; zero if the trace omits it.
@@ -192,7 +199,10 @@ impl Header {
             first_be: b[7] & 0xF,
             last_be: b[7] >> 4,
             target: u16::from(b[8]) << 8 | u16::from(b[9]),
-            address_type: b[2] >> 2 & 3,
+            address_type: match b[2] >> 2 & 3 {
+                0 if tlp.prefixes().iter().step_by(4).any(|byte| byte & 0x1F == PASID) => 3,
+                given => given,
+            },
             kept: match kind {
                 Kind::MemWrite => length <= KEEP,
                 Kind::CompletionData => !up || length <= KEEP_COMPLETION,

@@ -111,7 +111,7 @@ pub struct Tracker {
     namespaces: Namespaces,
     messages: Messages,
     host_buffer: HostBuffer,
-    /// The drive uses translated addresses (PCIe, Address Translation Services).
+    /// The drive uses translated addresses (PCIe, Address Translation Services), or a process's (PCIe, PASID TLP Prefix).
     translated: bool,
     /// Something is in the tables.
     dirty: bool,
@@ -141,6 +141,9 @@ pub struct Tracker {
     other_functions: bool,
     /// The drive reads SQEs beyond the tail, or twice.
     reads_ahead: bool,
+    /// A request of a process (PCIe, PASID TLP Prefix) was seen. Whether it was said.
+    spaces: bool,
+    spaces_told: bool,
     /// The size of SQEs in I/O queues was neither seen nor told.
     sqes_unsized: bool,
     /// Whether it was said that the drive reads SQEs in parts.

@@ -6,7 +6,7 @@ use super::{load, Tracker};
 use crate::raw::RawTlp;
 use crate::time::{clock_at, Clock, DELAY_TICKS};
 use wattbell_spec::nvme::admin;
-use wattbell_spec::wire::loss_source_code as source;
+use wattbell_spec::wire::{event_type_code as kind, guess_reason_code as guess, loss_source_code as source};
 
 const IDENTIFY_DATA: u8 = 2;
 
@@ -87,7 +87,7 @@ impl Tracker {
             return;
         }
         if h.is_translated() {
-            self.translated = true;
+            self.of_another_space(h);
             return self.unmatched();
         }
         match self.entry_of(h.address) {
@@ -113,6 +113,18 @@ impl Tracker {
                         self.raw(h);
                     }
                 }
+            }
+        }
+    }
+
+    /// A request at an address of another space. With a PASID, an address of the host's pointers may mean another page.
+    fn of_another_space(&mut self, h: &Header) {
+        self.translated = true;
+        if h.is_of_process() {
+            self.spaces = true;
+            let wanted = self.wanted();
+            if !std::mem::replace(&mut self.spaces_told, wanted) {
+                self.event(kind::GUESSING, guess::ADDRESS_SPACES, h.requester, 0);
             }
         }
     }
@@ -152,7 +164,7 @@ impl Tracker {
             return self.returns(h, Tag::default());
         }
         if h.is_translated() {
-            self.translated = true;
+            self.of_another_space(h);
             return self.read_nothing(h);
         }
         let Some((at, entry)) = self.entry_of(h.address) else {

@@ -73,6 +73,7 @@ impl Tracker {
         command.interrupt_guessed |= s.untold && cq_head.is_none();
         let dsm = command.qid != 0 && command.opcode == io::DSM;
         command.flags |= set(flag::NO_SQE, matches!(s.state, State::Announced | State::Fetching))
+            | set(flag::GUESS, self.spaces)
             | set(flag::NO_RANGES, dsm && s.ranges != s.ranges_expected)
             | set(flag::DATA_PARTIAL, s.is_partial(failed) || self.may_lack_translated(&s, failed))
             | set(flag::LOSS, s.epoch != self.epoch);
@@ -82,9 +83,10 @@ impl Tracker {
         self.release(slot);
     }
 
-    /// Whether a command may have data at translated addresses, which belongs to nothing here, and no length shows that.
+    /// Whether a command may have data in another address space, which belongs to nothing here, and no length shows that. With a
+    /// shared page, data of the other command may have come in its place.
     fn may_lack_translated(&self, s: &Slot, failed: bool) -> bool {
-        self.translated && s.command.opcode & 3 != 0 && (failed || s.due.is_none())
+        self.translated && s.command.opcode & 3 != 0 && (failed || s.due.is_none() || s.shared)
     }
 
     /// The same of one that has not.
@@ -154,7 +156,7 @@ impl Tracker {
         if cause == cause::PERST {
             self.bar0 = 0;
             self.follow(None);
-            (self.other_functions, self.reads_ahead) = (false, false);
+            (self.other_functions, self.reads_ahead, self.spaces) = (false, false, false);
         }
     }
 }
