@@ -90,7 +90,8 @@ class SubmissionQueue:
         self.active = 0
         self.work = Signal(kernel)
         self.group = Group()
-        self.running: set[Order] = set()
+        self.running: dict[Order, None] = {}
+        """Commands at work, in the order of their begin: a set's order would be another in each process."""
 
 
 class Vector:
@@ -385,7 +386,7 @@ class Drive:
                 order = self.orders[sq.qid, struct.unpack_from("<H", sqe, 2)[0]]
                 order.deed.fetch = start
                 sq.active += 1
-                sq.running.add(order)
+                sq.running[order] = None
                 self.kernel.spawn(self._execute(sq, order, sqe), sq.group, int(rng.random() * 100 * NS))
 
     def _entries(self, sq: SubmissionQueue, address: int, count: int) -> Generator[Any, Any, list[tuple[int | None, bytes]]]:
@@ -590,7 +591,7 @@ class Drive:
                 order.deed.cqe = start
                 self.orders.pop((sq.qid, order.deed.cid), None)
                 if order in sq.running:
-                    sq.running.discard(order)
+                    del sq.running[order]
                     sq.active -= sq.qid != 0 or order.deed.opcode != admin("async_event_request")
                 sq.work.fire()
                 cq.posted += 1
