@@ -10,9 +10,9 @@ capture. Its CPU time (user and system, all threads, the completion of the captu
 share of a core. The transport is a pty, as a virtual rig has, and then a pipe behind the same reader, which shows
 what the tty layer of Linux costs: it hands out at most 4095 bytes at a time. The share of a process that only reads
 the transport and drops the bytes is given beside both; the rest, ``share_without_reading``, is the recorder's own.
-``share_for_live_view`` is what the summary for live views costs of it (aim: at most a tenth of a core): the
-difference to a recorder that keeps none, in the same run, by CPU time in user mode, since that of the system goes up
-and down by more. Two mixes: mostly command records, mostly rail samples. The feeder's actual rate is given; where it
+``share_for_live_view`` is the cost of the summary for live views (aim: at most a tenth of a core). The same run has a
+recorder without a summary; the cost is the difference of their CPU times in user mode. Time in system mode varies by
+more. Two mixes: mostly command records, mostly rail samples. The feeder's actual rate is given; where it
 is below 42 MB/s the share is scaled up to it. Of several runs, the figures come from the run with the median share; ``share_best`` and
 ``share_worst`` show the spread. ``--urgent`` (as root) gives feeder and recorder real-time priority, so that a loaded machine still feeds
 at the full rate.

@@ -36,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--fidelity", choices=FIDELITIES, default="fast", help="the fast twin or the RTL [%(default)s]")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes [%(default)s]")
     parser.add_argument(
-        "--record", type=Path, metavar="FOLDER", help="keep what is done there, and go on from it if the same draw ended early"
+        "--record", type=Path, metavar="FOLDER", help="keep finished blocks there, and go on from them if the same draw ended early"
     )
     parser.add_argument("--smallest", type=Path, metavar="FILE", help="write the smallest failing trace found, with its truth beside it")
     parser.add_argument("--show", type=int, default=0, metavar="N", help="print so many silent faults of a trace of each kind")

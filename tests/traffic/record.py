@@ -1,7 +1,6 @@
-"""Record of a long draw: the blocks that are done, so that the draw goes on where it ended.
+"""Record of a long draw: its finished blocks, so that the draw goes on where it ended.
 
-A line of JSON is a block. The file's name has the digest of all that decides the result: another rig, generator or judge begins another
-file.
+A line of JSON is a block. The file's name has a digest of rig, generator and judge: another one of them begins another file.
 """
 
 from __future__ import annotations

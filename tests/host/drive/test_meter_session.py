@@ -185,8 +185,10 @@ def test_a_virtual_rig_that_is_behind_catches_up_first(lab: Lab, monkeypatch: py
 
 
 def killed_when(lab: Lab, said: str, journalled: Callable[[Logbook], bool]) -> Path:
-    """Has the capture copied as its session would leave it if it were killed: when ``said`` is said, or as soon after as its journal has
-    the phases until then and what is needed. Returns where."""
+    """Copy the capture as a killed session would leave it; the copy's place.
+
+    The copy is made when the session prints `said`, or as soon as the journal has the phases until then and `journalled` holds.
+    """
     copy = lab.root / "killed"
 
     def ready(book: Logbook) -> bool:
