@@ -25,6 +25,7 @@ class Bench(Elaboratable):
     def __init__(self) -> None:
         self.step, self.sqe, self.of_admin = Signal(4), Array(Signal(32, name=f"sqe{n}") for n in range(13)), Signal()
         self.nsid, self.word, self.place, self.slot, self.last = Signal(32), Signal(32), Signal(10), Signal(10), Signal()
+        self.generation, self.told = Signal(16), Signal()
 
     def elaborate(self, _platform) -> Module:
         m = Module()
@@ -37,7 +38,7 @@ class Bench(Elaboratable):
             lambda: spaces.look_up(m, self.sqe[1]),
             lambda: spaces.look_on(m, self.sqe[1]),
             lambda: lengths.work_out(m, list(self.sqe), self.of_admin),
-            lambda: spaces.begin(m, slot=self.slot, generation=1, nsid=self.nsid[:16], place=self.place),
+            lambda: spaces.begin(m, slot=self.slot, generation=self.generation, nsid=self.nsid[:16], place=self.place),
             lambda: spaces.take(m, self.word, last=self.last),
             lambda: spaces.doubt(m, lists=self.last),
             lambda: spaces.look_up(m, self.nsid[:16]),
@@ -45,6 +46,7 @@ class Bench(Elaboratable):
             lambda: spaces.forget(m),
             lambda: lengths.go_on(m),
         ]
+        m.d.comb += self.told.eq(Namespaces.is_told(self.nsid[:16], self.word[:8]))
         with m.Switch(self.step):
             for number, what in enumerate(steps):
                 with m.Case(number):
@@ -78,12 +80,14 @@ class Driver:
         due = self.ctx.get(self.bench.lengths.due)
         await self.ctx.tick()
         self.metadata = self.ctx.get(self.bench.lengths.metadata)
+        assert none == (not opcode & 3 or (due.checked and due.dws == 0))
         if none:
-            assert not opcode & 3 or (due.checked and due.dws == 0)
             return 0
         return due.dws if due.checked else None
 
-    async def identify(self, nsid: int, flbas: int, *, words: int = 1024, slot: int = 1, step: int = 32, first: int = 0) -> None:
+    async def identify(
+        self, nsid: int, flbas: int, *, words: int = 1024, slot: int = 1, step: int = 32, first: int = 0, generation: int = 1
+    ) -> None:
         """The data of Identify Namespace, in TLPs of `step` double words, from double word `first` on."""
         data = bytearray(bytes(range(256)) * 16)
         data[26] = flbas
@@ -91,7 +95,7 @@ class Driver:
             metadata, lbads = FORMATS[number] if number < len(FORMATS) else (0, 0)
             struct.pack_into("<HBB", data, 128 + 4 * number, metadata, lbads, 0xFF)
         for at in range(first, words, step):
-            await self.call(4, nsid=nsid, place=at, slot=slot)
+            await self.call(4, nsid=nsid, place=at, slot=slot, generation=generation)
             for k in range(at, min(at + step, words)):
                 await self.call(5, word=int.from_bytes(data[4 * k : 4 * k + 4], "little"), last=k + 1 == min(at + step, words))
             await self.ctx.tick()
@@ -146,6 +150,29 @@ def test_formats() -> None:
     run(body)
 
 
+def test_a_metadata_pointer_that_is_not_followed() -> None:
+    """MPTR has to be a dword's address, and with PSDT 10b it leads to an SGL segment (NVMe, Metadata Pointer)."""
+
+    async def body(d: Driver) -> None:
+        await d.identify(1, 1, words=64)
+        for mptr, psdt, apart, metadata in ((4, 0, 0, 16), (4, 1, 0, 16), (6, 0, 1, 0), (5, 0, 1, 0), (4, 2, 1, 0)):
+            assert await d.due(READ, dws=(0, 0, 7), mptr=mptr, psdt=psdt) == 1024
+            assert (d.apart, d.metadata) == (apart, metadata), (mptr, psdt)
+
+    run(body)
+
+
+def test_which_identify_tells_a_format() -> None:
+    """CNS 00h of one namespace. A record's NSID has 16 bits: FFFEh is any larger one, and FFFFh all of them (docs/wire-format.md)."""
+
+    async def body(d: Driver) -> None:
+        for nsid, cns, tells in ((1, 0, 1), (0xFFFD, 0, 1), (0, 0, 0), (0xFFFE, 0, 0), (0xFFFF, 0, 0), (1, 1, 0), (1, 6, 0), (1, 0x11, 0)):
+            await d.call(0, nsid=nsid, word=cns)
+            assert d.ctx.get(d.bench.told) == tells, (nsid, cns)
+
+    run(body)
+
+
 def test_whose_formats_they_are() -> None:
     """32 namespaces; others with the same low bits take their places. Nothing is known of one before all of its formats came."""
 
@@ -161,6 +188,9 @@ def test_whose_formats_they_are() -> None:
         await d.identify(2, 0, first=47, words=48, slot=6)
         assert await d.due(READ, nsid=2) == 1040
         await d.identify(2, 0, first=32, words=64, slot=7)
+        assert await d.due(READ, nsid=2) is None
+        await d.identify(2, 0, words=47, slot=7, generation=2)
+        await d.identify(2, 0, first=47, words=48, slot=7, generation=3)  # the next command of that slot
         assert await d.due(READ, nsid=2) is None
 
     run(body)
