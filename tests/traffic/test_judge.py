@@ -131,6 +131,16 @@ def test_a_record_that_names_no_command_takes_none_from_another_record() -> None
     assert (found.right, found.flagged, found.silent, found.overcounted) == (2, 1, 0, 0)
 
 
+def test_a_command_whose_sqe_passes_behind_its_reset_has_no_name() -> None:
+    """The drive goes on for a while behind the write of a Function Level Reset. The record at the reset cannot name the command."""
+    ended = replace(DEED, reset=1_500_000, head=None, interrupt=None)
+    nothing = dict.fromkeys(("fetch", "first_data", "last_data", "opcode", "nsid", "slba", "blocks", "interrupt", "head"))
+    record = Account(1, 0, ABORTED | NO_SQE, {**RIGHT, **nothing, "cqe": 1500})
+    found = judge([ended], Stream([record]))
+    assert (found.flagged, found.silent, found.invented_flagged) == (1, 0, 0)
+    assert judge([replace(ended, reset=2_600_000)], Stream([record])).lost_silent == 1
+
+
 def blocks(stream: bytes) -> list[tuple[int, int]]:
     """Offsets and lengths of the payloads of COMMANDS blocks."""
     at, found = 0, []

@@ -54,8 +54,9 @@ class Deed:
 
     def unnamed(self) -> bool:
         """Whether the command ended, or the trace, before its SQE had passed: no record can name it."""
-        late = self.reset is not None and self.named is not None and self.named > (self.reset_until or self.reset)
-        return self.cqe is None and (self.named is None or late)
+        if self.named is None:
+            return self.cqe is None
+        return self.reset is not None and self.named > (self.reset_until or self.reset)
 
     def begun(self) -> bool:
         """Whether the trace shows that the command exists."""

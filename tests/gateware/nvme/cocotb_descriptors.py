@@ -305,7 +305,7 @@ async def more_ranges_than_have_room(dut):
     model.admin(0x09, cdw=(0x0D, 1, 40, where & 0xFFFFFFFF, where >> 32, 41))
     model.ring(0)
     clock.run()
-    for part in range(0, len(entries), 256):
+    for part in (0, *range(0, len(entries), 256)):  # the drive reads the list's begin twice
         data = entries[part : part + 256]
         answer(model, link.read(UP, where + part, len(data), 1000), where + part, data, 1000)
         clock.run()
