@@ -87,7 +87,7 @@ test-rust: setup
 	@cd sim && $(CARGO) test --release --quiet
 
 test-python: setup sim rtl-tests guest openhtf
-	@$(PY) -m pytest -n 2 -m "not long" --dist loadgroup --no-loadscope-reorder --durations 40 --durations-min 10
+	@$(PY) -m pytest -n 3 -m "not long" --dist loadgroup --no-loadscope-reorder --durations 40 --durations-min 10
 
 lint: setup lint-rtl lint-javascript  ## ruff (rules and format), mypy --strict, import contracts, kept faults still in place, commit messages, clippy, rustfmt, Verilator -Wall, ESLint, tsc
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check --quiet .

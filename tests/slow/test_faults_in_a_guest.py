@@ -1,4 +1,4 @@
-"""Thirteen faults of a drive's own accounts amid real Linux traffic: the judge finds each, and accuses nothing else.
+"""Fourteen faults of a drive's own accounts amid real Linux traffic: the judge finds each, and accuses nothing else.
 
 One boot asks the drive with unmodified nvme-cli (tests/e2e/test_guest_accounts.py). The faults are put into what the guest read and into
 the bus trace, by code that the judge does not share (studies/faults). Four more boots have the fault in the drive.
@@ -22,21 +22,23 @@ from tests.e2e.test_guest_accounts import capture as capture  # fixtures
 from tests.e2e.test_guest_accounts import guest as guest
 
 ROOT = Path(__file__).resolve().parents[2]
-METER, MONITOR, EVENT = "POWER-MEASUREMENT", "LATENCY-MONITOR", "POWER-THRESHOLD"
+METER, MONITOR, EVENT, GENERATION = "POWER-MEASUREMENT", "LATENCY-MONITOR", "POWER-THRESHOLD", "METER-GENERATION"
 UNSURE = (METER, f"{METER}-largest")
 """Rows that may pass conditionally: several begins of the drive's seconds may fit a load."""
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("real-linux")]
 
 
-def verdicts(capture: Path, power_log: Path, latency_log: Path) -> dict[str, str]:
-    """Return the verdict of each row about the drive's own accounts."""
-    logs = ("--power-log", power_log, "--latency-log", latency_log)
+def verdicts(guest: Guest, capture: Path, power_log: Path | None = None, latency_log: Path | None = None) -> dict[str, str]:
+    """Return the verdict of each row about the drive's own accounts, from pages other than the guest's."""
+    power, latency = logs_of(guest)
+    powers = ("--power-log", guest.run / "script-page-before.bin", "--power-log", power_log or power)
+    logs = (*powers, "--latency-log", latency_log or latency)
     words = [sys.executable, "-m", "wattbell", "judge", capture, "--requirements", "nvme,ocp", *logs, "--json"]
     done = subprocess.run([str(one) for one in words], capture_output=True, text=True, check=False)
     assert done.returncode in (3, 4), done.stderr
     rows = {row["id"]: row["verdict"] for row in json.loads(done.stdout)["drives"][0]["verdicts"]}
-    return {name: verdict for name, verdict in rows.items() if name.startswith((METER, MONITOR, EVENT))}
+    return {name: verdict for name, verdict in rows.items() if name.startswith((METER, MONITOR, EVENT, GENERATION))}
 
 
 def failed(rows: dict[str, str]) -> set[str]:
@@ -99,7 +101,7 @@ OF_MONITOR: dict[str, tuple[Callable[[Guest, bytes], bytes], set[str]]] = {
 
 
 def test_without_a_fault_nothing_fails(guest: Guest, capture: Path) -> None:
-    rows = verdicts(capture, *logs_of(guest))
+    rows = verdicts(guest, capture)
     assert not failed(rows), rows
     assert {rows[name] for name in rows if name not in UNSURE} == {"pass"}, rows
 
@@ -107,20 +109,28 @@ def test_without_a_fault_nothing_fails(guest: Guest, capture: Path) -> None:
 @pytest.mark.parametrize("fault", OF_METER)
 def test_a_fault_of_the_meter(fault: str, guest: Guest, capture: Path, tmp_path: Path) -> None:
     change, due = OF_METER[fault]
-    power, latency = logs_of(guest)
+    power, _ = logs_of(guest)
     page = tmp_path / "page.bin"
     page.write_bytes(change(account(guest)).page(power.read_bytes()))
-    found = failed(verdicts(capture, page, latency))
+    found = failed(verdicts(guest, capture, page))
     assert found & due and found <= {name for name in found if name.startswith(METER)}, found
+
+
+def test_a_generation_that_stands_still(guest: Guest, capture: Path, tmp_path: Path) -> None:
+    """The page behind the measurement has the generation of the page before its start."""
+    page = bytearray(logs_of(guest)[0].read_bytes())
+    page[1] = (guest.run / "script-page-before.bin").read_bytes()[1]
+    (tmp_path / "page.bin").write_bytes(page)
+    assert failed(verdicts(guest, capture, tmp_path / "page.bin")) == {GENERATION}
 
 
 @pytest.mark.parametrize("fault", OF_MONITOR)
 def test_a_fault_of_the_monitor(fault: str, guest: Guest, capture: Path, tmp_path: Path) -> None:
     change, due = OF_MONITOR[fault]
-    power, latency = logs_of(guest)
+    _, latency = logs_of(guest)
     page = tmp_path / "page.bin"
     page.write_bytes(change(guest, latency.read_bytes()))
-    assert failed(verdicts(capture, power, page)) == due
+    assert failed(verdicts(guest, capture, latency_log=page)) == due
 
 
 def test_an_event_without_a_cause(guest: Guest, tmp_path: Path) -> None:
@@ -128,7 +138,7 @@ def test_an_event_without_a_cause(guest: Guest, tmp_path: Path) -> None:
     trace = bustrace.read(guest.run / "trace.wbt")
     low = next(one for one in admin.features(trace, 0x24) if one.cdw11 == 0x8001_0032)
     changed = replayed(guest, admin.edited(trace, low, cdw11=0x8002_1770), tmp_path)
-    rows = verdicts(changed, *logs_of(guest))
+    rows = verdicts(guest, changed)
     assert not failed(rows) and rows[f"{EVENT}-extra"] == "conditional fail", rows
 
 
@@ -161,6 +171,6 @@ def test_a_fault_in_the_drive(fault: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     faulty = Guest(tmp_path / "run")
     seen = replayed(faulty, bustrace.read(faulty.run / "trace.wbt"), tmp_path)
-    found = failed(verdicts(seen, *logs_of(faulty)))
+    found = failed(verdicts(faulty, seen))
     kind = METER if table.startswith("[own_meter]") else MONITOR
     assert found & due and all(name.startswith(kind) for name in found), found

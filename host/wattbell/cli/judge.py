@@ -33,8 +33,10 @@ def judge(
     parameters: Parameters = None,
     guard: Guard = None,
     power_log: Annotated[
-        Path | None,
-        typer.Option("--power-log", metavar="FILE", help="The drive's raw log page 25h, read during the capture."),
+        list[Path] | None,
+        typer.Option(
+            "--power-log", metavar="FILE", help="The drive's raw log page 25h. Once for each reading, in order; the last is judged."
+        ),
     ] = None,
     latency_log: Annotated[
         Path | None,
@@ -74,7 +76,8 @@ def judge(
     from ..requirements.subjects import DriveLogFiles, load_subjects
 
     how = HowToJudge.of(requirements, parameters, guard, junit, codes)
-    pages = DriveLogFiles(power=power_log, latency=latency_log, health=health_log or ())
+    powers = power_log or []
+    pages = DriveLogFiles(powers[-1] if powers else None, latency_log, health_log or (), powers[:-1])
     subjects = load_subjects(references, lambda: open_store(store), lambda: output.bar("rebuilding from the journal"), pages)
     code = conclude(subjects, how, out, json)
     if code:

@@ -83,6 +83,9 @@ MEASURANDS: dict[str, Measurand] = {
     "own-meter-count": Measurand("s", "Distance of the measuring time from the counted intervals and one second more."),
     "own-meter-histogram": Measurand("", "Intervals in a wrong bin, beyond the drive's claimed error and our uncertainty."),
     "own-meter-time": Measurand("s", "Time from the drive's stamp of the largest interval to such an interval of the rail."),
+    "meter-generation": Measurand(
+        "", "Difference between the generation of log page 25h and the starts on the wire, the worst pair of pages."
+    ),
     "own-energy": Measurand("Wh", "Distance of the difference of two SMART energy counters from the rail's energy between them."),
     "own-second": Measurand("", "Difference of the SMART log's latest second from the nearest second of the rail, as a part of it."),
     "threshold-event-late": Measurand(

@@ -29,6 +29,7 @@ from .asleep import own_work
 from .healthlog import HealthLog
 from .latencylog import LatencyLog
 from .measurands import EVENTS, OWN_HEALTH, OWN_LATENCY, OWN_METER, Observation, Subject, wanted_states
+from .meterstarts import generation_error
 from .model import Requirement
 from .ownhealth import OwnHealth
 from .ownlatency import OwnLatency
@@ -58,11 +59,13 @@ class DriveLogs:
     """A drive's own accounts of itself, read during a capture; None: not given.
 
     power : its power meter.
+    power_before : earlier readings of the power meter's page, in order.
     latency : its latency monitor.
     health : its SMART log, in the order of the readings.
     """
 
     power: PowerLog | None = None
+    power_before: Sequence[PowerLog] = ()
     latency: LatencyLog | None = None
     health: Sequence[HealthLog] = ()
 
@@ -388,6 +391,12 @@ def _own_meter(seen: _Seen, wanted: Requirement) -> list[Observation]:
     return [Observation("", seen.own_meter.figure(wanted.measurand), remark=seen.own_meter.remark)]
 
 
+def _generation(seen: _Seen, wanted: Requirement) -> list[Observation]:
+    if seen.logs.power is None:
+        return [Observation("", absent("needs the drive's log page 25h from before a start and from behind it: --power-log FILE twice"))]
+    return [Observation("", generation_error(seen.context, (*seen.logs.power_before, seen.logs.power)))]
+
+
 def _own_latency(seen: _Seen, wanted: Requirement) -> list[Observation]:
     if seen.own_latency is None:
         return [Observation("", absent("needs the drive's log page C3h: --latency-log FILE"))]
@@ -421,6 +430,7 @@ _BY_MEASURAND: Mapping[str, Callable[[_Seen, Requirement], list[Observation]]] =
     "shutdown-time": _shutdown,
     **dict.fromkeys(EVENTS, lambda seen, one: seen.threshold_events.observations(one.measurand)),
     **dict.fromkeys(OWN_METER, _own_meter),
+    "meter-generation": _generation,
     **dict.fromkeys(OWN_LATENCY, _own_latency),
     **dict.fromkeys(OWN_HEALTH, _own_health),
 }

@@ -118,7 +118,7 @@ _BY_MEASURAND: Mapping[str, Callable[[Run, Requirement], list[Observation]]] = {
     **dict.fromkeys(("lowest-voltage", "highest-voltage"), lambda _, one: [Observation("", absent(NO_VOLTAGE, one.unit))]),
     **dict.fromkeys(("asleep-power", "apst-early", "apst-late"), lambda _, one: [Observation("", absent(NO_IDLE_TIMES, one.unit))]),
     **dict.fromkeys(_NAMES, _of_states),
-    **dict.fromkeys((*EVENTS, *OWN_METER, *OWN_LATENCY, *OWN_HEALTH), _no_commands),
+    **dict.fromkeys((*EVENTS, *OWN_METER, "meter-generation", *OWN_LATENCY, *OWN_HEALTH), _no_commands),
     **dict.fromkeys(("admin-latency", "io-latency", "slow-io-per-hour"), _no_commands),
     **dict.fromkeys(("enable-to-identify", "enable-to-io", "shutdown-time"), _no_commands),
 }

@@ -26,7 +26,8 @@ Rebuilding = Callable[[], AbstractContextManager[Callable[[int, int], None]]]
 class DriveLogFiles:
     """Files with a drive's own accounts of itself, read during the only capture; None: not given.
 
-    power : raw log page 25h, ``--power-log``.
+    power : raw log page 25h, the last ``--power-log``.
+    power_before : the others, in the order of the readings.
     latency : raw log page C3h, ``--latency-log``.
     health : raw log pages 02h, ``--health-log``, in the order of the readings.
     """
@@ -34,15 +35,18 @@ class DriveLogFiles:
     power: Path | None = None
     latency: Path | None = None
     health: Sequence[Path] = ()
+    power_before: Sequence[Path] = ()
 
     def read(self, captures: int) -> of_capture.DriveLogs:
         """Return the pages. Raises UsageError for a file that is no such page, or that has not exactly one capture."""
-        given = [("--power-log", self.power), ("--latency-log", self.latency), *(("--health-log", path) for path in self.health)]
+        given = [("--power-log", path) for path in (*self.power_before, self.power)]
+        given += [("--latency-log", self.latency), *(("--health-log", path) for path in self.health)]
         for option, path in given:
             if path is not None and captures != 1:
                 raise UsageError(f"{option} {path} belongs to one capture, and {captures} are given.")
         return of_capture.DriveLogs(
             power=None if self.power is None else powerlog.read(self.power),
+            power_before=[powerlog.read(path) for path in self.power_before],
             latency=None if self.latency is None else latencylog.read(self.latency),
             health=[healthlog.read(path) for path in self.health],
         )

@@ -58,11 +58,12 @@ TESTS: Mapping[str, Callable[[Requirement], tuple[str, ...]]] = {
     "enable-to-identify": _always(RESTARTS),
     "enable-to-io": _always(RESTARTS),
     "shutdown-time": _always(RESTARTS),
-    **dict.fromkeys((*OWN_METER, *OWN_LATENCY, *OWN_HEALTH, *EVENTS), lambda _: ()),
+    **dict.fromkeys((*OWN_METER, "meter-generation", *OWN_LATENCY, *OWN_HEALTH, *EVENTS), lambda _: ()),
 }
 """Tests that give a measurand, by its name; none where no test can."""
 NO_TEST: Mapping[str, str] = {
     **dict.fromkeys(OWN_METER, "no suite starts the drive's own meter: `wattbell judge CAPTURE --power-log FILE` judges it"),
+    "meter-generation": "no suite starts the drive's own meter: `wattbell judge CAPTURE --power-log FILE --power-log FILE` judges it",
     **dict.fromkeys(OWN_HEALTH, "no suite keeps the SMART log: `wattbell judge CAPTURE --health-log FILE --health-log FILE` judges it"),
     **dict.fromkeys(EVENTS, "no suite sets a power threshold: `wattbell judge CAPTURE` judges one that the host enabled (feature 24h)"),
     **dict.fromkeys(OWN_LATENCY, "no suite reads the drive's own latency monitor: `wattbell judge CAPTURE --latency-log FILE` judges it"),

@@ -18,7 +18,7 @@ JUDGED = {
     *("nvme/TRANSITIONS", "nvme/APST-early", "nvme/APST-late", "nvme/LAST-STATE"),
     # the drive's own power meter: mean, maximum, count, histogram, time stamp
     *("nvme/POWER-MEASUREMENT", "nvme/POWER-MEASUREMENT-largest", "nvme/POWER-MEASUREMENT-count", "nvme/POWER-MEASUREMENT-histogram"),
-    "nvme/POWER-MEASUREMENT-time",
+    *("nvme/POWER-MEASUREMENT-time", "nvme/METER-GENERATION"),
     # events of the power threshold; own work asleep
     *("nvme/POWER-THRESHOLD", "nvme/POWER-THRESHOLD-extra", "nvme/PERMISSIVE-OFF"),
     # the SMART log
@@ -32,7 +32,7 @@ JUDGED = {
 OTHERS = {
     *("ocp/PCM-2", "ocp/PWR-4", "ocp/PWR-5", "ocp/TTR-20", "ocp/CTO-2", "ocp/TTHROTTLE-2", "ocp/TTHROTTLE-5"),
     *("ocp/TTHROTTLE-7", "ocp/LPWR-1", "nvme/HCTM", "nvme/POWER-LIMIT"),
-    *("nvme/METER-GENERATION", "nvme/VOLTAGE-MEASUREMENT", "nvme/POWER-LOSS"),
+    *("nvme/VOLTAGE-MEASUREMENT", "nvme/POWER-LOSS"),
     *("nvme/RTD3R", "form-factor/M2-PEAK-CURRENT"),
 }
 """Rows that may still be without a measurand. One that gets one may stay here."""
