@@ -29,6 +29,10 @@ from wattbell.virtual.workload import Workload, workload_files
 
 _HEADER, _RECORD = struct.Struct("<4sII"), struct.Struct("<BBHQ")
 _CHUNK = 1 << 20
+_RAIL = 4
+"""Type of a record with a step of the rail (docs/bus-trace.md)."""
+_STEP_PS, _STEP_S = 10_000_000_000, 0.05
+"""Trace time and real time between the steps that are added behind a session."""
 
 
 class Quiet:
@@ -59,6 +63,14 @@ class GrowingTrace:
         self._source = source
         self._held = b""
         self._at = 0
+        self._rail = b""
+        self._time_ps = 0
+
+    def steps(self, end_ps: float) -> Iterator[bytes]:
+        """Yield steps of the rail to the level that it has, up to a time in ps: the rig's time goes on, and nothing else happens."""
+        while self._rail and self._time_ps + _STEP_PS < end_ps:
+            self._time_ps += _STEP_PS
+            yield _RECORD.pack(_RAIL, 0, len(self._rail), self._time_ps) + self._rail
 
     def until(self, end_ps: float) -> Iterator[bytes]:
         """Yield the records up to a time in ps, behind those that came before. The first call begins with the header."""
@@ -68,14 +80,16 @@ class GrowingTrace:
         while True:
             begin = self._at
             while self._at + _RECORD.size <= len(self._held):
-                _, _, body, time_ps = _RECORD.unpack_from(self._held, self._at)
+                kind, _, body, time_ps = _RECORD.unpack_from(self._held, self._at)
                 end = self._at + _RECORD.size + body
                 if end > len(self._held):
                     break
                 if time_ps > end_ps:
                     yield self._held[begin : self._at]
                     return
-                self._at = end
+                if kind == _RAIL:
+                    self._rail = self._held[self._at + _RECORD.size : end]
+                self._at, self._time_ps = end, time_ps
             yield self._held[begin : self._at]
             data = self._source.read(_CHUNK)
             if not data:
@@ -140,7 +154,8 @@ class TappedAgain:
             "phases": [{name: value for name, value in phase.items() if name != "edge_u_s"} for phase in phases],
         }
         plans.mkdir(parents=True, exist_ok=True)
-        feeder = threading.Thread(target=self._feed, args=(self._end_ps(session),), daemon=True)
+        over = threading.Event()
+        feeder = threading.Thread(target=self._feed, args=(self._end_ps(session), over), daemon=True)
         writer = CaptureWriter(capture, rig=self._rig.description, conditions=self._rig.conditions(), overwrite=True)
         with writer:
             writer.meta["drive"] = recorded.meta["drive"]
@@ -148,6 +163,7 @@ class TappedAgain:
             last = max(phase["phase"] for phase in phases) << 8 | 2
             reason = record(self._rig, writer, RecordingLimits(until_marker=last))
             assert "marker" in reason, reason
+            over.set()
             feeder.join()
             Workload(description, workload_files(recorded.workload_dir)).store(writer.path)
             writer.meta["workload"] = description
@@ -158,10 +174,15 @@ class TappedAgain:
         mine = _begin_ps(open_capture(self.seen / "captures" / session.title))
         return next((begin for begin in begins if begin > mine), math.inf)
 
-    def _feed(self, until_ps: float) -> None:
-        """Hand the rig the records up to a time."""
+    def _feed(self, until_ps: float, over: threading.Event) -> None:
+        """Hand the rig the records up to a time. Then let time go on until the recording is `over`: its end takes the rig's time."""
         for piece in self._growing.until(until_ps):
             self._sink.write(piece)
+            self._sink.flush()
+        for step in self._growing.steps(until_ps):
+            if over.wait(_STEP_S):
+                return
+            self._sink.write(step)
             self._sink.flush()
 
     def accept(self, _capture: Capture) -> dict[str, Any]:
