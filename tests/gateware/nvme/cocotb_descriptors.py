@@ -324,6 +324,30 @@ async def more_ranges_than_have_room(dut):
 
 
 @cocotb.test()
+async def a_list_right_before_its_memory(dut):
+    """The list ends where the memory that it lends begins. It stays a list: reading it again is no use of the memory."""
+    clock, link, model = make(SEED + 87)
+    boot(model, 1, sizes=(16, 64))
+    base = model.contiguous(8 * model.page)
+    entries = struct.pack("<QL4x", base + model.page, 2) + bytes(48)
+    where = base + model.page - len(entries)
+    model.admin(0x09, cdw=(0x0D, 1, 2, where & 0xFFFFFFFF, where >> 32, 4))
+    model.ring(0)
+    clock.run()
+    for _ in range(2):
+        answer(model, link.read(UP, where, len(entries), 1000), where, entries, 1000)
+        clock.run()
+        clock.now += 20000
+    link.write(UP, base + model.page, bytes(64))
+    clock.now += 20000
+    bench = Bench(dut, WIDTH, TICKS)
+    await bench.start()
+    await bench.play(link.sent)
+    counters = await bench.counters()
+    assert (counters["hmb_reads"], counters["hmb_writes"], counters["unmatched"]) == (0, 1, 0)
+
+
+@cocotb.test()
 async def address_types(dut):
     """A translation request for a page of a command is no data. Requests at translated addresses fit nothing, whatever their address, and
     commands without a known length are flagged from then on."""
