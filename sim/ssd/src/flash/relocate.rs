@@ -266,6 +266,10 @@ impl Flash {
         if self.in_place || self.buffered > 0 || !(self.wants_fold() || self.wants_collection()) {
             return None;
         }
+        // The only superblock of the cache may still be written, or no free one is left to move to: nothing to do until data comes.
+        if r.stuck == Some(self.written + self.moved) {
+            return None;
+        }
         // Moving itself puts off what counts as idle for the power states, and goes on without a pause.
         let under_way = r.idle_until >= idle_since && r.idle_until > 0;
         Some(if under_way { r.idle_until } else { idle_since + r.fold_idle })
@@ -290,7 +294,7 @@ impl Flash {
         worth
     }
 
-    /// A round of moving in idle time, a stripe to each die, so that all are at work; until when it lasts.
+    /// A round of moving in idle time, a stripe to each die, so that all are at work; until when it lasts. `now`: there was nothing to move.
     pub fn relocate_idle(&mut self, now: Ps, slow: f64, meter: &mut Meter) -> Ps {
         let mut end = now;
         for _ in 0..self.dies * self.stripe / self.page {
@@ -309,7 +313,10 @@ impl Flash {
         if !self.wants_fold() {
             self.relocation.idle_fold = false;
         }
-        self.relocation.idle_until = end.max(now + 1);
-        self.relocation.idle_until
+        if end == now {
+            self.relocation.stuck = Some(self.written + self.moved);
+        }
+        self.relocation.idle_until = end;
+        end
     }
 }

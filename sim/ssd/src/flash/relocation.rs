@@ -23,6 +23,8 @@ pub struct Relocation {
     pub(super) credit: f64,
     pub(super) idle_fold: bool,
     pub(super) idle_until: Ps,
+    /// Count of units written and moved at which a round in idle time found nothing to move.
+    pub(super) stuck: Option<u64>,
     /// SLC superblocks of an empty and of a full drive.
     pub(super) cache_blocks: [f64; 2],
     /// Units in dense flash when the drive is full.
@@ -58,6 +60,7 @@ impl Relocation {
             collect_share: 0.0,
             credit: 0.0,
             idle_fold: false,
+            stuck: None,
             idle_until: 0,
             cache_blocks: [blocks(*f.slc_cache_empty_gb), blocks(*f.slc_cache_full_gb)],
             dense_units: geometry.units as f64 - *f.slc_cache_full_gb * 1e9 / UNIT as f64,

@@ -349,6 +349,21 @@ fn a_cache_with_no_superblock_is_not_folded() {
 }
 
 #[test]
+fn folding_in_idle_time_rests_while_nothing_can_be_folded() {
+    let (mut flash, mut meter) = idle(0);
+    limit(&mut flash, 1.0);
+    assert!(flash.ftl.open(Stream::Cache));
+    flash.ftl.append(Stream::Cache, 7);
+    let at = flash.next_relocation_ps(0).expect("one superblock of one is in use");
+    assert_eq!(flash.relocate_idle(at, 1.0, &mut meter), at, "but it is still written");
+    assert_eq!((flash.moved, flash.next_relocation_ps(0), flash.next_relocation_ps(at)), (0, None, None));
+    flash.written += 1;
+    assert!(flash.next_relocation_ps(0).is_some(), "with new data it looks again");
+    fill(&mut flash, Stream::Cache, 1, 20_000, 1);
+    assert!(flash.relocate_idle(at, 1.0, &mut meter) > at && flash.moved > 0);
+}
+
+#[test]
 fn collection_in_idle_time_works_towards_fourteen_while_it_is_worth_it() {
     let wants = |free, void: u64| {
         let (mut flash, _) = array(Condition::Full, |_| {});
@@ -374,13 +389,6 @@ fn collection_in_idle_time_works_towards_fourteen_while_it_is_worth_it() {
     let end = flash.relocate_idle(MS, 1.0, &mut meter);
     assert!(end > MS && flash.moved == 7 + 32);
     assert_eq!(spent_nj(&meter).as_object().unwrap().keys().collect::<Vec<_>>(), ["collect"]);
-}
-
-#[test]
-fn an_idle_round_with_nothing_to_move_ends_a_moment_later() {
-    let (mut flash, mut meter) = array(Condition::Empty, |_| {});
-    assert_eq!(flash.relocate_idle(7 * MS, 1.0, &mut meter), 7 * MS + 1);
-    assert_eq!(flash.moved, 0);
 }
 
 #[test]
