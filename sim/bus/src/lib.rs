@@ -4,11 +4,13 @@
 //! - [`Player`] expands bursts and yields every TLP, rail and sideband change in time order.
 //! - [`tlp`] makes the header bytes that a host root complex and an NVMe drive send.
 //! - [`split`] cuts a transfer into the TLPs that the bus rules demand.
+//! - [`packet`] reads the headers of TLPs that arrive.
 //! - [`link`] gives the time for which a TLP occupies the lanes.
 //!
 //! Times are picoseconds since power-on, as `u64`. Nothing here knows NVMe.
 
 pub mod link;
+pub mod packet;
 mod player;
 mod reader;
 mod record;

@@ -1,6 +1,6 @@
 //! TLP headers as a host root complex and an NVMe drive send them (PCIe Base Specification 4.0, section 2.2).
 //!
-//! Encoder only. Byte 0 is Fmt and Type; multi-byte header fields are big-endian; payload bytes are in memory order.
+//! Encoder only; [`crate::packet`] decodes. Byte 0 is Fmt and Type; multi-byte header fields are big-endian; payload bytes are in memory order.
 
 /// Requester, completer or target: bus 15:8, device 7:3, function 2:0.
 pub type Bdf = u16;
@@ -113,6 +113,18 @@ impl Header {
             _ => {}
         }
         h
+    }
+
+    /// Whether the data is poisoned (EP).
+    pub fn is_poisoned(&self) -> bool {
+        self.bytes[2] & 0x40 != 0
+    }
+
+    /// The same with traffic class and attributes of `request`, as a completion has them (2.2.9).
+    pub fn in_class_of(mut self, request: &Self) -> Self {
+        self.bytes[1] = self.bytes[1] & !0x74 | request.bytes[1] & 0x74;
+        self.bytes[2] = self.bytes[2] & !0x30 | request.bytes[2] & 0x30;
+        self
     }
 
     fn new(fmt_type: u8, dws: u16, four: bool) -> Self {
@@ -298,6 +310,11 @@ pub struct Route {
 /// Completion without data (response to a configuration write, or an error).
 pub fn completion(route: Route, status: CplStatus) -> Tlp {
     Tlp::bare(completion_header(CPL, route, status, 0, 4, 0))
+}
+
+/// Completion of a memory read that is refused: `address` of its first byte, and the bytes that it asked for (2.2.9).
+pub fn refusal(route: Route, status: CplStatus, address: u64, len: u32) -> Tlp {
+    Tlp::bare(completion_header(CPL, route, status, 0, len as u16, (address & 0x7F) as u8))
 }
 
 /// Returns the header of a completion with `len` bytes of data. `remaining` (1..=4096) counts the bytes still owed, these included.
