@@ -29,6 +29,19 @@ impl Host for NoHost {
     fn interrupt(&mut self, _: u16, _: Ps) {}
 }
 
+/// A host outside the model, which sees nothing but TLPs: a write has gone out as a TLP, and no memory is to be read at once.
+pub(crate) struct OutsideHost;
+
+impl Host for OutsideHost {
+    fn read(&mut self, _: u64, _: &mut [u8]) -> bool {
+        false
+    }
+    fn write(&mut self, _: u64, _: &[u8]) -> bool {
+        true
+    }
+    fn interrupt(&mut self, _: u16, _: Ps) {}
+}
+
 /// TLPs and bytes between the drive and the memory that the host lends it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LentTraffic {

@@ -2,8 +2,8 @@
 //!
 //! Callers drive [`Controller`] by configuration, register and doorbell accesses and by [`Controller::advance`]. The controller reads and
 //! writes host memory through [`Host`], and shows its activity at the connector to a [`BusSink`]. It knows no clock except the times that
-//! callers give. The same code therefore serves virtual time (the driver of the `wattbell-ssd` program) and real time (a vfio-user
-//! server).
+//! callers give. The same code therefore serves virtual time (the driver of the `wattbell-ssd` program), real time (a vfio-user server), and
+//! a simulator whose host has nothing but TLPs ([`Endpoint`]).
 //!
 //! Each room keeps its own state and uses only rooms before it: `profile`, then `nvme` (queues, commands, registers), `pcie` and `power`,
 //! then `flash`, then `admin` and `io`. The rooms meet in `controller`, which carries out the steps that they return. `driver`, a host in
@@ -12,6 +12,7 @@
 mod admin;
 mod controller;
 pub mod driver;
+mod endpoint;
 pub mod fio;
 mod flash;
 mod host;
@@ -26,6 +27,7 @@ mod tests;
 mod variation;
 
 pub use controller::{Controller, Options};
+pub use endpoint::{Endpoint, EndpointError, EndpointOptions, GuardedEndpoint, LAST_PS};
 pub use flash::Condition;
 pub use host::{BusSink, CommandTruth, Host, LentTraffic};
 pub use nvme::registers::DOORBELLS;
@@ -34,3 +36,4 @@ pub use pcie::port::Aspm;
 pub use power::thermal::Throttle;
 pub use profile::{Fact, Offer, Profile, ProfileError, Ps, Way, LBA, MS, NS, S, US};
 pub use sink::TraceSink;
+pub use wattbell_bus::Rail;

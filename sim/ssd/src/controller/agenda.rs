@@ -1,53 +1,76 @@
 //! The events that wait, in order of time.
 
+use super::want::Want;
+use super::wirereads::WireRead;
 use crate::flash::Access;
-use crate::pcie::port::Request;
+use crate::pcie::port::{Request, Span};
 use crate::profile::Ps;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use wattbell_bus::Tlp;
 
-/// The purpose of a read of host memory.
-pub enum Want {
-    Sqes {
-        qid: u16,
-        announced: Vec<Ps>,
-        first: Ps,
-    },
-    List {
-        command: u32,
-        /// Bytes that the command needs; a drive may read more.
-        needed: u32,
-    },
-    Structure {
-        command: u32,
-        left: u32,
-    },
-    Data {
-        command: u32,
-        offset: u32,
-        len: u32,
-    },
-    /// The command is gone (reset); the answer still comes.
-    Nothing,
+/// Answers to a request of a host outside the model, which go out together.
+pub struct Reply {
+    /// The answers.
+    pub tlps: Vec<Tlp>,
+    /// The function is reset behind them.
+    pub reset: bool,
 }
 
 /// An event in the controller; the agenda holds its time.
 pub enum Event {
-    Mmio { offset: u64, size: u8, value: u64, first: Ps },
+    Mmio {
+        offset: u64,
+        size: u8,
+        value: u64,
+        first: Ps,
+    },
+    /// A TLP of a host outside the model arrives.
+    Incoming(Box<(Tlp, Span)>),
+    Reply(Box<Reply>),
+    /// A read of a host outside the model is over without a request.
+    ReadOver(Box<WireRead>),
     Arbitrate,
     Answer(Box<(Want, Request)>),
-    SqesIn { qid: u16, announced: Vec<Ps>, first: Ps, bytes: Vec<u8> },
-    ListIn { command: u32, bytes: Vec<u8> },
-    StructureIn { command: u32 },
+    SqesIn {
+        qid: u16,
+        announced: Vec<Ps>,
+        first: Ps,
+        bytes: Vec<u8>,
+    },
+    ListIn {
+        command: u32,
+        bytes: Vec<u8>,
+    },
+    StructureIn {
+        command: u32,
+    },
     Execute(u32),
     ReturnStructure(u32),
-    PageReady { command: u32, offset: u32, len: u32 },
-    DataOut { command: u32, offset: u32, len: u32 },
-    DataIn { command: u32, len: u32 },
+    PageReady {
+        command: u32,
+        offset: u32,
+        len: u32,
+    },
+    DataOut {
+        command: u32,
+        offset: u32,
+        len: u32,
+    },
+    DataIn {
+        command: u32,
+        len: u32,
+    },
     Complete(u32),
-    Post { cqid: u16, address: u64, entry: [u8; 16] },
+    Post {
+        cqid: u16,
+        address: u64,
+        entry: [u8; 16],
+    },
     Interrupt(u16),
-    Coalesced { cqid: u16 },
+    Coalesced {
+        cqid: u16,
+    },
     Programmed(u64),
     Lent(Access),
     LentAnswer,
@@ -111,7 +134,8 @@ impl Agenda {
         let kept = std::mem::take(&mut self.heap).into_iter().filter_map(|Reverse(timed)| {
             let event = match timed.event {
                 Event::Answer(answer) => Event::Answer(Box::new((Want::Nothing, answer.1))),
-                e @ (Event::Mmio { .. } | Event::LentAnswer) => e,
+                Event::ReadOver(read) => Event::ReadOver(Box::new(read.nobodys())),
+                e @ (Event::Mmio { .. } | Event::LentAnswer | Event::Incoming(_) | Event::Reply(_)) => e,
                 e @ (Event::Programmed(_) | Event::Formatted | Event::Sanitized) => e,
                 _ => return None,
             };

@@ -5,7 +5,7 @@ use super::Controller;
 use crate::host::{BusSink, Host};
 use crate::nvme::cqe;
 use crate::nvme::queues::{Call, Slot};
-use crate::pcie::port::{Payload, DRIVE};
+use crate::pcie::port::Payload;
 use wattbell_bus::tlp;
 use wattbell_bus::Direction;
 
@@ -74,8 +74,11 @@ impl<S: BusSink> Controller<S> {
     /// Sends the message of a vector, or leaves it pending if it is masked.
     fn interrupt(&mut self, vector: u16) {
         let Some((address, data)) = self.pcie.message(vector) else { return };
+        if !self.pcie.port.master {
+            return;
+        }
         let at = self.wake_link(self.now);
-        let message = tlp::mem_write(DRIVE, 0, address, &data.to_le_bytes());
+        let message = tlp::mem_write(self.pcie.port.id, 0, address, &data.to_le_bytes());
         let span = self.pcie.port.send(at, Direction::Up, message);
         self.queues.called(vector, span.first);
         self.agenda.at(span.end + self.pcie.port.flight, Event::Interrupt(vector));

@@ -1,6 +1,7 @@
 //! Submission queues: arbitration, reading entries, and the start of commands in the firmware.
 
-use super::agenda::{Event, Want};
+use super::agenda::Event;
+use super::want::Want;
 use super::Controller;
 use crate::host::BusSink;
 use crate::nvme::commands::Command;

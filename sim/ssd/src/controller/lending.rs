@@ -27,6 +27,8 @@ pub struct Asked {
 pub struct Lent {
     pub waiting: VecDeque<Access>,
     pub asked: VecDeque<Asked>,
+    /// Reads that a host outside the model has not answered.
+    pub wired: usize,
     /// Traffic since the drive was made.
     pub traffic: LentTraffic,
     /// Number of times that the memory's contents were forgotten.
@@ -53,18 +55,31 @@ impl Lent {
         }
     }
 
+    /// Takes new contents for host memory at `address` as written, and returns them.
+    pub fn renewed(&mut self, address: u64, len: u32) -> Vec<u8> {
+        let data = self.kept.renew(len as usize);
+        self.kept.keep(address, &data);
+        data
+    }
+
     /// Reads host memory at `address`, and compares the data with the drive's own writes, unless they were forgotten since the read's `life`.
     pub fn read(&mut self, address: u64, len: u32, life: u32, host: &mut dyn Host) {
         let mut data = vec![0; len as usize];
-        if !host.read(address, &mut data) {
+        let there = host.read(address, &mut data);
+        self.seen(address, life, there.then_some(&data));
+    }
+
+    /// Compares the `data` of a read at `address` as above; `None`: there is no memory.
+    pub fn seen(&mut self, address: u64, life: u32, data: Option<&Vec<u8>>) {
+        let Some(data) = data else {
             self.traffic.unreachable += 1;
             return;
-        }
+        };
         if life != self.life {
-            self.traffic.forgotten_bytes += u64::from(len);
+            self.traffic.forgotten_bytes += data.len() as u64;
             return;
         }
-        let (known, wrong) = self.kept.compare(address, &data);
+        let (known, wrong) = self.kept.compare(address, data);
         (self.traffic.known_bytes, self.traffic.wrong_bytes) =
             (self.traffic.known_bytes + known, self.traffic.wrong_bytes + wrong);
     }

@@ -5,6 +5,7 @@
 
 use super::agenda::Event;
 use super::lending::Asked;
+use super::want::Want;
 use super::Controller;
 use crate::flash::Access;
 use crate::host::{BusSink, Host};
@@ -25,7 +26,7 @@ impl<S: BusSink> Controller<S> {
     /// Nothing happens if the host took the memory back.
     pub(super) fn reach_lent(&mut self, access: Access, mut host: Option<&mut dyn Host>) -> Option<Ps> {
         let address = self.admin.hmb.address(access.offset)?;
-        if !access.write && self.lent.asked.len() >= LENT_READS {
+        if !access.write && self.lent.asked.len() + self.lent.wired >= LENT_READS {
             self.lent.waiting.push_back(access);
             return None;
         }
@@ -37,6 +38,10 @@ impl<S: BusSink> Controller<S> {
         if access.write {
             (traffic.writes, traffic.written_bytes) =
                 (traffic.writes + tlps, traffic.written_bytes + u64::from(access.len));
+            if self.wire.is_some() {
+                port.dma_write(at, address, Payload::Bytes(&self.lent.renewed(address, access.len)));
+                return None;
+            }
             port.dma_write(at, address, Payload::LeftOut(access.len));
             if let Some(host) = &mut host {
                 self.lent.write(address, access.len, *host);
@@ -44,6 +49,11 @@ impl<S: BusSink> Controller<S> {
             return None;
         }
         (traffic.reads, traffic.read_bytes) = (traffic.reads + tlps, traffic.read_bytes + u64::from(access.len));
+        if self.wire.is_some() {
+            self.lent.wired += 1;
+            self.ask(Want::Lent { address, life: self.lent.life }, address, access.len);
+            return None;
+        }
         let request = port.dma_read(at, address, access.len);
         let answer = request.answer;
         self.lent.asked.push_back(Asked { request, address, len: access.len, life: self.lent.life });

@@ -12,6 +12,8 @@ use wattbell_bus::Direction;
 
 /// Tag of the host's own reads: one at a time, as a CPU's uncached loads are.
 const HOST_TAG: u16 = 0;
+/// Configuration and register logic, from a request to its answer.
+pub(super) const TURNAROUND: Ps = 250_000;
 /// How the answer to such a read goes back.
 const ROUTE: Route = Route { completer: DRIVE, requester: HOST, tag: HOST_TAG };
 
@@ -39,16 +41,22 @@ impl<S: BusSink> Controller<S> {
         let dw = register & 0xFFC;
         let tlp = tlp::cfg_write0(HOST, HOST_TAG, DRIVE, dw, enables as u8, value);
         let span = self.pcie.port.send(at, Direction::Down, tlp);
-        self.pcie.config.write(dw, enables as u8, value);
-        if dw == PCIE_CAP + 0x10 || dw == L1SS_CAP + 8 {
-            self.pcie.port.set_aspm(self.pcie.config.aspm());
-        }
-        self.interrupt_pending(); // the function mask may have fallen
+        let reset = self.configure(dw, enables as u8, value);
         let done = self.answer_host(span.end, tlp::completion(ROUTE, CplStatus::Success), host);
-        if dw == PCIE_CAP + 0x08 && enables & 2 != 0 && value & FLR != 0 {
+        if reset {
             self.reset_function();
         }
         done
+    }
+
+    /// Writes the enabled bytes of the DW at `register` of configuration space. Returns whether the host asks for a function level reset.
+    pub(super) fn configure(&mut self, register: u16, enables: u8, value: u32) -> bool {
+        self.pcie.config.write(register, enables, value);
+        if register == PCIE_CAP + 0x10 || register == L1SS_CAP + 8 {
+            self.pcie.port.set_aspm(self.pcie.config.aspm());
+        }
+        self.interrupt_pending(); // the function mask may have fallen
+        register == PCIE_CAP + 0x08 && enables & 2 != 0 && value & FLR != 0
     }
 
     /// The 4096 bytes of configuration space.
@@ -87,7 +95,6 @@ impl<S: BusSink> Controller<S> {
     }
 
     fn answer_host(&mut self, request_end: Ps, answer: tlp::Tlp, host: &mut dyn Host) -> Ps {
-        const TURNAROUND: Ps = 250_000; // configuration and register logic, 250 ns
         let arrival = request_end + self.pcie.port.flight + TURNAROUND;
         self.advance(arrival, host);
         let span = self.pcie.port.send(arrival, Direction::Up, answer);
@@ -97,7 +104,7 @@ impl<S: BusSink> Controller<S> {
         done
     }
 
-    fn register(&self, offset: u64, size: u8) -> u64 {
+    pub(super) fn register(&self, offset: u64, size: u8) -> u64 {
         let byte = |at| if at < MSIX_TABLE { self.registers.byte(at) } else { self.pcie.msix.byte(at) };
         (0..u64::from(size.min(8))).rev().fold(0, |out, i| out << 8 | u64::from(byte(offset + i)))
     }
@@ -141,6 +148,8 @@ impl<S: BusSink> Controller<S> {
         self.reads.reset();
         self.lent.forget();
         self.agenda.forget();
+        let ended = self.wire.as_mut().map(|wire| wire.reads.forget()).unwrap_or_default();
+        self.unasked(ended);
         if let Some((end, serial)) = self.admin.reset(self.now) {
             self.agenda.at(end, Event::SelfTested(serial));
         }

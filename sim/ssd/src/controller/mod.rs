@@ -15,6 +15,9 @@ mod mmio;
 mod processor;
 mod restart;
 mod transfer;
+mod want;
+mod wire;
+mod wirereads;
 
 use crate::admin::Admin;
 use crate::flash::{Condition, Flash, Holdings, Program};
@@ -33,12 +36,14 @@ use crate::power::log::StateLog;
 use crate::power::thermal::Throttle;
 use crate::power::Power;
 use crate::profile::{Profile, Ps, MS};
-use agenda::{Agenda, Event, Want};
+use agenda::{Agenda, Event};
 use lending::Lent;
 use processor::Processor;
 pub use restart::Restart;
 use std::collections::VecDeque;
+use want::Want;
 use wattbell_bus::{Body, LinkState, Record, Signal};
+use wirereads::Wire;
 
 /// From PERST# rising to L0, assumed.
 const TRAINING: Ps = 5 * MS;
@@ -57,6 +62,8 @@ pub struct Options {
     /// The MSI-X table is kept outside (QEMU keeps it for a vfio-user device). Every vector then counts as enabled, and messages on the
     /// trace carry a made-up address and `vector` as data.
     pub msix_outside: bool,
+    /// The host is outside the model, and all that it does comes as TLPs; see [`crate::Endpoint`].
+    pub wired: bool,
 }
 
 /// A read of host memory: what for, address, bytes.
@@ -82,6 +89,8 @@ pub struct Controller<S: BusSink> {
     data_path: DataPath,
     processor: Processor,
     agenda: Agenda,
+    /// The traffic with a host outside the model, if there is one.
+    wire: Option<Box<Wire>>,
     /// The firmware is starting, from a restart until CSTS.RDY.
     booting: bool,
     now: Ps,
@@ -105,6 +114,7 @@ impl<S: BusSink> Controller<S> {
             data_path: DataPath::new(&profile),
             processor: Processor::new(&profile, options.seed),
             agenda: Agenda::default(),
+            wire: options.wired.then(Box::default),
             booting: false,
             now: 0,
             profile,
@@ -127,6 +137,9 @@ impl<S: BusSink> Controller<S> {
         self.run_to(up, &mut NoHost);
         self.power.link(self.now, LinkState::L0);
         self.power.states.reset(self.now, &mut self.power.meter);
+        if self.wire.is_some() {
+            self.begin_wire();
+        }
         self.now
     }
 
@@ -148,6 +161,11 @@ impl<S: BusSink> Controller<S> {
     /// Returns the drive's power at [`Controller::now_ps`], in watt.
     pub fn power_w(&self) -> f64 {
         self.power.meter.power_w()
+    }
+
+    /// Returns the energy that the rail gave until the last [`Controller::advance`], in joule.
+    pub fn energy_j(&self) -> f64 {
+        self.power.meter.energy_j()
     }
 
     /// Returns the account of the energy drawn until `time`, which is [`Controller::now_ps`] or a little later.
@@ -300,6 +318,9 @@ impl<S: BusSink> Controller<S> {
     fn handle(&mut self, event: Event, host: &mut dyn Host) {
         match event {
             Event::Mmio { offset, size, value, first } => self.register_write(offset, size, value, first),
+            Event::Incoming(arrived) => self.incoming(&arrived.0, arrived.1),
+            Event::Reply(reply) => self.replied(*reply),
+            Event::ReadOver(read) => self.read_over(*read),
             Event::Arbitrate => self.arbitrate(),
             Event::Answer(answer) => {
                 let (want, request) = *answer;

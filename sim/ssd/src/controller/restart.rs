@@ -36,6 +36,11 @@ impl<S: BusSink> Controller<S> {
         self.pcie.port.sideband(perst_low, Signal::PerstN, 0);
         self.forget();
         self.pcie.reset(&self.profile);
+        let ended = self.wire.as_mut().map(|wire| wire.reads.reset()).unwrap_or_default();
+        self.unasked(ended);
+        if self.wire.is_some() {
+            self.begin_wire();
+        }
         self.pcie.port.enter(perst_low, LinkState::Detect);
         self.power.hold_in_reset(perst_low);
         let off_on = off.map(|off| {

@@ -1,10 +1,12 @@
 //! Moving data between the host and the drive: reads of host memory, PRP lists, structures, user data.
 
-use super::agenda::{Event, Want};
+use super::agenda::Event;
+use super::want::Want;
 use super::{Controller, Read};
 use crate::host::{see_data, BusSink, Host};
 use crate::nvme::{io, prp, sgl, Status};
-use crate::pcie::port::{Payload, Request};
+use crate::pcie::port::{Payload, Request, Span};
+use crate::profile::Ps;
 
 impl<S: BusSink> Controller<S> {
     /// Asks for host memory, now or when earlier reads are answered. The answer comes as an event.
@@ -15,6 +17,9 @@ impl<S: BusSink> Controller<S> {
     }
 
     fn request(&mut self, (want, address, len): Read) {
+        if self.wire.is_some() {
+            return self.ask(want, address, len);
+        }
         let at = self.wake_link(self.now);
         let request = self.pcie.port.dma_read(at, address, len);
         let want = match want {
@@ -36,9 +41,18 @@ impl<S: BusSink> Controller<S> {
             there = host.read(address, &mut bytes);
         }
         let span = self.pcie.port.answer(self.now, request, keep.then_some(&bytes[..]));
-        let arrival = span.end + self.pcie.port.flight;
+        self.arrived(want, bytes, there, span, span.end + self.pcie.port.flight);
+    }
+
+    /// The answer to a read is on the link and will be here at `arrival`. Not `there`: the host has no such memory.
+    pub(super) fn arrived(&mut self, want: Want, mut bytes: Vec<u8>, there: bool, span: Span, arrival: Ps) {
         match want {
-            Want::Nothing => {}
+            Want::Nothing | Want::Lent { .. } => {}
+            Want::Sqes { announced, .. } if !there => {
+                self.commands.end(announced.len() as u32);
+                self.registers.fail();
+                self.settle();
+            }
             Want::Sqes { qid, announced, first } => {
                 self.agenda.at(arrival, Event::SqesIn { qid, announced, first, bytes });
             }
@@ -171,10 +185,15 @@ impl<S: BusSink> Controller<S> {
         }
         let (mut end, mut from) = (at, c.at + u64::from(offset));
         for (address, n) in prp::part(&c.pieces, offset, len) {
-            let span = self.pcie.port.dma_write(at, address, Payload::LeftOut(n));
+            let kept = self.media.data(from, n);
+            let payload = match &kept {
+                Some(bytes) if self.wire.is_some() => Payload::Bytes(bytes),
+                _ => Payload::LeftOut(n),
+            };
+            let span = self.pcie.port.dma_write(at, address, payload);
             see_data(&mut c.truth, span.first, span.last);
             end = span.end;
-            if self.media.data(from, n).is_some_and(|bytes| !host.write(address, &bytes)) {
+            if kept.is_some_and(|bytes| !host.write(address, &bytes)) {
                 c.status = Status::DATA_TRANSFER_ERROR;
             }
             from += u64::from(n);

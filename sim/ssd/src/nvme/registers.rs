@@ -107,6 +107,11 @@ impl Registers {
         None
     }
 
+    /// The controller cannot go on (CSTS.CFS).
+    pub fn fail(&mut self) {
+        self.csts |= FATAL;
+    }
+
     /// Whether the controller takes commands.
     pub fn ready(&self) -> bool {
         self.csts & READY != 0

@@ -116,6 +116,16 @@ impl ConfigSpace {
         (u64::from(self.read(0x14)) << 32 | u64::from(self.read(0x10))) & !0xF
     }
 
+    /// Memory Space Enable, in Command.
+    pub fn memory_enabled(&self) -> bool {
+        self.read(4) & 2 != 0
+    }
+
+    /// Bus Master Enable, in Command.
+    pub fn bus_master(&self) -> bool {
+        self.read(4) & 4 != 0
+    }
+
     /// MSI-X enable and function mask.
     pub fn msix(&self) -> (bool, bool) {
         let control = self.read(MSIX_CAP) >> 16;

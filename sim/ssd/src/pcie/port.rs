@@ -43,6 +43,10 @@ pub struct Span {
 
 /// The port. Its new records wait in [`Port::take`].
 pub struct Port {
+    /// The drive as requester and completer.
+    pub id: Bdf,
+    /// Whether the drive may write host memory. Only a host outside the model takes that away.
+    pub master: bool,
     link: Link,
     max_payload: u32,
     max_read_request: u32,
@@ -69,6 +73,8 @@ impl Port {
     pub fn new(profile: &Profile) -> Self {
         let l = &profile.link;
         Self {
+            id: DRIVE,
+            master: true,
             link: Link::GEN3_X4,
             max_payload: *l.max_payload,
             max_read_request: *l.max_read_request,
@@ -203,6 +209,11 @@ impl Port {
         (self.max_payload, self.max_read_request)
     }
 
+    /// The host allows these.
+    pub fn set_limits(&mut self, max_payload: u32, max_read_request: u32) {
+        (self.max_payload, self.max_read_request) = (max_payload, max_read_request);
+    }
+
     /// Sends one TLP as soon as the lane is free, at `at` or later.
     pub fn send(&mut self, at: Ps, direction: Direction, tlp: Tlp) -> Span {
         let at = self.wake(at);
@@ -237,12 +248,15 @@ impl Port {
             let first = whole.map_or(span.first, |w| w.first);
             whole = Some(Span { first, ..span });
         };
+        if !self.master {
+            return Span { first: at, last: at, end: at };
+        }
         match payload {
             Payload::Bytes(bytes) => {
                 let mut done = 0;
                 for (piece, len) in split::requests(address, bytes.len() as u32, self.max_payload) {
                     let data = &bytes[done..done + len as usize];
-                    add(self.send(at, Direction::Up, tlp::mem_write(DRIVE, 0, piece, data)));
+                    add(self.send(at, Direction::Up, tlp::mem_write(self.id, 0, piece, data)));
                     done += len as usize;
                 }
             }
@@ -254,7 +268,7 @@ impl Port {
                     while pieces.next_if(|&(a, l)| l == len && a >> 32 == piece >> 32).is_some() {
                         count += 1;
                     }
-                    let header = tlp::mem_write_header(DRIVE, 0, piece, len);
+                    let header = tlp::mem_write_header(self.id, 0, piece, len);
                     add(self.send_burst(at, Direction::Up, header, count, len));
                 }
             }
@@ -269,7 +283,7 @@ impl Port {
         let mut last = at;
         for (piece, len) in split::requests(address, len, self.max_read_request) {
             let tag = self.take_tag();
-            let span = self.send(at, Direction::Up, tlp::mem_read(DRIVE, tag, piece, len));
+            let span = self.send(at, Direction::Up, tlp::mem_read(self.id, tag, piece, len));
             first.get_or_insert(span.first);
             last = span.end;
             reads.push((piece, len, tag));

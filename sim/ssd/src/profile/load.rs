@@ -50,6 +50,12 @@ impl Profile {
         BUILT_IN.iter().map(|(name, _)| *name)
     }
 
+    /// TOML of a built-in profile, to be changed and loaded by path.
+    pub fn built_in_text(name: &str) -> Result<&'static str, ProfileError> {
+        let found = BUILT_IN.iter().find(|(n, _)| *n == name).map(|(_, text)| *text);
+        found.ok_or_else(|| ProfileError::Unknown(name.into(), Self::built_in().collect::<Vec<_>>().join(", ")))
+    }
+
     /// Loads a built-in profile by name, or a TOML file by path.
     pub fn load(name: &str) -> Result<Self, ProfileError> {
         if let Some((_, text)) = BUILT_IN.iter().find(|(n, _)| *n == name) {

@@ -2,6 +2,7 @@
 
 mod offer;
 mod own;
+mod wired;
 
 use crate::driver::{Device, Memory};
 use crate::host::{BusSink, CommandTruth, Host};

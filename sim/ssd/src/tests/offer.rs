@@ -7,8 +7,14 @@ use crate::nvme::{admin, io, Status};
 use crate::profile::{Profile, MS, S, US};
 use crate::{Controller, Options, Throttle};
 
-const STORE: Options =
-    Options { seed: 0, condition: crate::Condition::TestData, data_bytes: None, store: true, msix_outside: false };
+const STORE: Options = Options {
+    seed: 0,
+    condition: crate::Condition::TestData,
+    data_bytes: None,
+    store: true,
+    msix_outside: false,
+    wired: false,
+};
 
 /// A drive of the 660p's profile, changed by `change`, that keeps data.
 fn drive(change: impl FnOnce(&mut Profile)) -> Device<Seen> {
