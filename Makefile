@@ -48,10 +48,10 @@ rtl-tests: setup controller  ## the same, built soon rather than fast, for the t
 	@$(PY) -m wattbell_gateware.generate --out build/rtl
 	@sim/rig/build-rtl.sh --quick x4_word x4_serial
 
-wheels: setup sim rtl  ## the wheels wattbell and wattbell_sim in build/wheels: what docs/install.md installs; tools/try-wheels.sh tries them
+wheels: setup sim rtl  ## the wheels of docs/install.md and docs/ssd-in-a-design.md in build/wheels; tools/try-wheels.sh tries them
 	@$(PY) -m tools.wheels
 
-wheels-check: wheels  ## both wheels installed and used where neither a compiler nor the checkout is to be seen
+wheels-check: wheels  ## the wheels installed and used where neither a compiler nor the checkout is to be seen
 	@tools/try-wheels.sh
 
 guest: setup sim  ## QEMU, a Linux kernel, fio and nvme-cli, unpacked into build/guest (nothing is installed)

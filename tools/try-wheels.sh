@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tries the two wheels as a user would who has neither a compiler, nor Rust, nor a checkout: installs them into a fresh venv, with their
-# requirements from the package index by their hashes, and runs a suite and a short plan on a model.
-#   tools/try-wheels.sh [DIR]     DIR has both wheels and requirements/ (default: build/wheels, where `make wheels` leaves them)
+# Tries the wheels as a user would who has neither a compiler, nor Rust, nor a checkout: installs them into a fresh venv, with their
+# requirements from the package index by their hashes, and runs a suite and a short plan on a model. wattbell_ssd gets a venv of its own.
+#   tools/try-wheels.sh [DIR]     DIR has the wheels and requirements/ (default: build/wheels, where `make wheels` leaves them)
 # The checkout is covered by an empty folder meanwhile, which takes root or user namespaces. PATH has a few named programs and the venv.
 set -euo pipefail
 
@@ -15,7 +15,9 @@ if [ "${1:-}" != --covered ]; then
   trap 'rm -rf "$work"' EXIT
   mkdir "$work/wheels" "$work/bin" "$work/home" "$work/here"
   cp "$wheels"/wattbell-*.whl "$wheels"/wattbell_sim-*.whl "$work/wheels" || die "$wheels has not both wheels: run 'make wheels'"
-  [ "$(ls "$work/wheels" | wc -l)" = 2 ] || die "$wheels has several versions: $(ls -m "$work/wheels")"
+  mkdir "$work/ssd"
+  cp "$wheels"/wattbell_ssd-*.whl "$checkout/examples/ssd-model/read.py" "$work/ssd" || die "$wheels has no wattbell_ssd: run 'make wheels'"
+  [ "$(ls "$work/wheels" | wc -l)$(ls "$work/ssd" | wc -l)" = 22 ] || die "$wheels has several versions: $(ls -m "$work/wheels")"
   cp -r "$wheels/requirements" "$0" "$work" || die "$wheels has no requirements: run 'make wheels'"
   # What Wattbell calls besides its own, and what this script does. Python is the one outside the checkout's venv.
   for name in bash sh env cat date grep head ls mkdir mount sed setpriv uname; do
@@ -73,4 +75,22 @@ END
 # What an extra is missing comes from the wheel's file, and not from the index.
 meters="$(wattbell meters)"
 grep -qF "pip install '$(ls "$work"/wheels/wattbell-*.whl)[ppk2]'" <<<"$meters" || die "the wheel is not named for the extra: $meters"
-say "both wheels work"
+# The SSD model at TLP level, alone: no package beside it.
+without_venv="${PATH#*:}"
+python3 -m venv "$work/ssd-venv"
+PATH="$work/ssd-venv/bin:$without_venv"
+timed "pip install, wattbell_ssd" pip --disable-pip-version-check install -q --no-index "$work"/ssd/*.whl
+timed "read.py on every profile" python - "$work/ssd/read.py" <<'END'
+import subprocess
+import sys
+from pathlib import Path
+
+import wattbell_ssd
+
+for name in wattbell_ssd.profiles():
+    said = subprocess.run([sys.executable, sys.argv[1], name], capture_output=True, text=True, check=True).stdout
+    assert said.count(" uJ") == 4, said
+assert {path.name for path in wattbell_ssd.C_FOLDER.iterdir()} == {"wattbell_ssd.h", "libwattbell_ssd_c.so"}
+assert Path(wattbell_ssd.__file__).with_name("py.typed").exists()
+END
+say "the wheels work"

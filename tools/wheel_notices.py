@@ -1,15 +1,16 @@
-"""Licences of the parts by others in the wheel ``wattbell_sim``: crates, Verilator's run time, soft core, libraries."""
+"""Licences of the parts by others in the wheels: crates; in ``wattbell_sim``, Verilator's run time, soft core and libraries as well."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import distribution
 from importlib.util import find_spec
 from pathlib import Path
 
 _PROGRAMS = ("wattbell-rig", "wattbell-ssd")
+_MODEL = ("wattbell-ssd-python", "wattbell-ssd-capi")
 _FILES = ("LICEN[CS]E*", "COPYING*", "NOTICE*")
 _VERILATOR = "the run time of the Verilated gateware (Verilator)"
 _CORE = "the soft core in the Verilated controller (VexRiscv, MIT, by way of luna-soc)"
@@ -22,9 +23,18 @@ _DEBIAN = {
 
 
 def notices(sim: Path) -> str:
-    """Text of all licences, each once, below the names of the works that it is for. `sim`: folder of the Rust workspace."""
+    """Text of all licences in ``wattbell_sim``, each once, below the names of its works. `sim`: folder of the Rust workspace."""
+    return _text([*_crates(sim, _PROGRAMS), *_verilator(), *_core(), *_debian()])
+
+
+def model_notices(sim: Path) -> str:
+    """Text of all licences in ``wattbell_ssd``."""
+    return _text(_crates(sim, _MODEL))
+
+
+def _text(found: Iterable[tuple[str, Path]]) -> str:
     works: dict[str, list[str]] = {}
-    for work, file in [*_crates(sim), *_verilator(), *_core(), *_debian()]:
+    for work, file in found:
         text = file.read_text(encoding="utf-8", errors="replace")
         if file.suffix == ".h":
             text = text[: text.index("\n\n")]  # the comment at its head
@@ -33,13 +43,13 @@ def notices(sim: Path) -> str:
     return f"\n{'=' * 100}\n\n".join(["Wattbell's own licence is in LICENSE. These are for the works of others.\n", *parts])
 
 
-def _crates(sim: Path) -> Iterator[tuple[str, Path]]:
-    """Each crate that is linked into the programs, with each of its licence files."""
+def _crates(sim: Path, names: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+    """Each crate that is linked into the programs or libraries of these crates, with each of its licence files."""
     command = ["cargo", "metadata", "--format-version", "1", "--filter-platform", "x86_64-unknown-linux-gnu"]
     about = json.loads(subprocess.run(command, cwd=sim, check=True, capture_output=True, text=True).stdout)
     crates = {crate["id"]: crate for crate in about["packages"]}
     needs = {node["id"]: node["deps"] for node in about["resolve"]["nodes"]}
-    left = [name for name, crate in crates.items() if crate["name"] in _PROGRAMS]
+    left = [name for name, crate in crates.items() if crate["name"] in names]
     linked: set[str] = set()
     while left:
         if (crate := left.pop()) not in linked:

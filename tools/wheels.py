@@ -1,10 +1,14 @@
-"""Makes the wheels that are used without a checkout: ``wattbell``, pure; ``wattbell_sim`` with the simulator; ``cocotbext_nvmetap``, the
-monitor for cocotb. Beside them it puts the lists of the packages that the first two need, with versions and hashes.
+"""Makes the wheels that are used without a checkout: ``wattbell``, pure; ``wattbell_sim`` with the simulator; ``wattbell_ssd``, the SSD
+model for other test benches; ``cocotbext_nvmetap``, the monitor for cocotb. Beside them it puts the lists of the packages that the first
+two need, with versions and hashes.
 
     python -m tools.wheels [--out build/wheels]
 
-It packs what ``make sim rtl`` has built and builds nothing itself; ``make wheels`` does both. The platform in the name of the second
-wheel is the oldest for which auditwheel finds all symbols that its programs and libraries need.
+It packs what ``make sim rtl`` has built and builds nothing itself; ``make wheels`` does both. The platform in the names of the second
+and third wheel is the oldest for which auditwheel finds all symbols that their programs and libraries need.
+
+The extension of ``wattbell_ssd`` is packed in the same way, by setuptools, and not by maturin: cargo has built it with the workspace, and
+maturin would be a second build tool to download that builds it again.
 """
 
 from __future__ import annotations
@@ -21,13 +25,15 @@ from pathlib import Path
 from wattbell import __version__
 
 from tools.requirements import FOLDER
-from tools.wheel_notices import notices
+from tools.wheel_notices import model_notices, notices
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("pyproject.toml", "README.md", "LICENSE", "spec", "host", "gateware")
 """Sources of the wheel ``wattbell``."""
 PROGRAMS = ("wattbell-rig", "wattbell-ssd")
 LIBRARIES = ("lib_controller.so", "lib_x4_word.so")
+MODEL_EXTENSION = "libwattbell_ssd_python.so"
+MODEL_FOR_C = "libwattbell_ssd_c.so"
 _ANY_LINUX = "linux_x86_64"
 FOR_WHEELS = ("base", "cluster", "openhtf", "perfetto", "ppk2", "quarch", "robot", "scpi")
 """Lists in requirements/ for the wheels: their own packages, and the extras of a user."""
@@ -38,7 +44,7 @@ class WheelError(Exception):
 
 
 def version() -> str:
-    """Version of the first two wheels."""
+    """Version of all wheels but the monitor's."""
     return __version__
 
 
@@ -70,6 +76,24 @@ def simulator_wheel(out: Path) -> Path:
     with tempfile.TemporaryDirectory() as work:
         source = Path(work) / "source"
         _stage(source)
+        tag = _oldest_platform(_build(source, Path(work), _ANY_LINUX))
+        return _build(source, out, tag)
+
+
+def model_wheel(out: Path) -> Path:
+    """Build the wheel ``wattbell_ssd`` in the folder `out`, from libraries for this machine's kind of processor."""
+    with tempfile.TemporaryDirectory() as work:
+        source = Path(work) / "source"
+        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", "src", "Cargo.toml")
+        shutil.copytree(ROOT / "sim" / "python", source, ignore=ignored)
+        shutil.copy(ROOT / "LICENSE", source)
+        (source / "THIRD-PARTY-LICENSES.txt").write_text(model_notices(ROOT / "sim"), encoding="utf-8")
+        (source / "VERSION").write_text(version())
+        package, built = source / "wattbell_ssd", ROOT / "sim" / "target" / "release"
+        _strip(built / MODEL_FOR_C, package / "c")
+        _copy([ROOT / "sim" / "capi" / "include" / "wattbell_ssd.h"], package / "c")
+        _strip(built / MODEL_EXTENSION, package)
+        (package / MODEL_EXTENSION).rename(package / "_model.abi3.so")
         tag = _oldest_platform(_build(source, Path(work), _ANY_LINUX))
         return _build(source, out, tag)
 
@@ -136,7 +160,7 @@ def main() -> int:
     for old in (*out.glob("wattbell*.whl"), *out.glob("cocotbext*.whl")):
         old.unlink()
     try:
-        for wheel in (pure_wheel(out), simulator_wheel(out), monitor_wheel(out)):
+        for wheel in (pure_wheel(out), simulator_wheel(out), model_wheel(out), monitor_wheel(out)):
             print(f"{wheel} ({wheel.stat().st_size / 1e6:.1f} MB)")
         _copy((FOLDER / f"{name}.txt" for name in FOR_WHEELS), out / FOLDER.name)
     except WheelError as error:

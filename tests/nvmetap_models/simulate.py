@@ -18,7 +18,10 @@ def paths() -> str:
 
 
 def run(module: str, folder: Path, *, testcase: str | None = None, env: dict[str, str] | None = None) -> None:
-    """Run a cocotb module of this folder in Icarus Verilog. Raises AssertionError with the end of the log if a test fails or none ran."""
+    """Run a cocotb module in Icarus Verilog. Raises AssertionError with the end of the log if a test fails or none ran.
+
+    module: name in this folder, or full name
+    """
     top = folder / "top.v"
     top.write_text("module top;\nendmodule\n")
     runner = get_runner("icarus")
@@ -26,7 +29,7 @@ def run(module: str, folder: Path, *, testcase: str | None = None, env: dict[str
     runner.build(sources=[top], hdl_toplevel="top", build_dir=folder, timescale=("1ns", "1ps"), log_file=folder / "build.log")
     try:
         results = runner.test(
-            test_module=f"tests.nvmetap_models.{module}",
+            test_module=module if "." in module else f"tests.nvmetap_models.{module}",
             hdl_toplevel="top",
             build_dir=folder,
             test_dir=folder,
