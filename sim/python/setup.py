@@ -1,4 +1,4 @@
-"""Says what pyproject.toml cannot: the wheel has libraries of a platform, and one of them needs only the limited API of Python 3.11."""
+"""The wheel has libraries of a platform, and one of them needs only the limited API of Python 3.11: pyproject.toml cannot say that."""
 
 from setuptools import Distribution, setup
 

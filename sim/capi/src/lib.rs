@@ -1,6 +1,6 @@
 //! The SSD model for C: `include/wattbell_ssd.h`, which documents it for users.
 //!
-//! No call panics: [`GuardedEndpoint`] catches what the model does, and what is here cannot.
+//! No call panics: [`GuardedEndpoint`] catches panics of the model, and the code of this file has none.
 
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, CStr, CString};
@@ -73,7 +73,7 @@ unsafe fn with<T>(drive: *mut Drive, work: impl FnOnce(&mut Endpoint) -> Result<
 ///
 /// # Safety
 ///
-/// `profile` is null or a string that ends with 0; `options` and `drive` are null or point to what the header says.
+/// `profile` is null or a string that ends with 0; `options` and `drive` are null or valid pointers.
 #[no_mangle]
 pub unsafe extern "C" fn wattbell_ssd_new(
     profile: *const c_char,
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn wattbell_ssd_push(drive: *mut Drive, time_ps: u64, tlp:
     done.map_or_else(|code| code, |()| NOTHING)
 }
 
-/// Does what is due.
+/// Lets time go on.
 ///
 /// # Safety
 ///

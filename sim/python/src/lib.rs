@@ -25,7 +25,7 @@ fn time_ps(value: &Bound<'_, PyAny>) -> PyResult<u64> {
 /// An NVMe SSD model with its link up, at TLP level.
 #[pyclass(module = "wattbell_ssd")]
 struct Drive {
-    /// Behind a lock only because Python may see a drive in two threads; every method has it for itself.
+    /// The drive, locked only because Python may see it in two threads.
     endpoint: Mutex<GuardedEndpoint>,
 }
 

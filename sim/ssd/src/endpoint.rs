@@ -11,7 +11,7 @@ use wattbell_bus::{Body, Direction, LinkState, Rail, Record, Tlp};
 /// Latest time, 106 days: sums of times stay within 64 bits.
 pub const LAST_PS: Ps = i64::MAX as Ps;
 
-/// Why an endpoint does not do what it was asked.
+/// Reasons why an endpoint refuses a call.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
     /// No such profile, or none that can be used.
@@ -54,7 +54,7 @@ impl Default for EndpointOptions {
     }
 }
 
-/// What leaves the drive.
+/// TLPs and changes of the rail that leave the drive.
 #[derive(Default)]
 struct Outbox {
     tlps: VecDeque<(Ps, Tlp)>,
@@ -85,8 +85,8 @@ impl BusSink for Outbox {
 
 /// The drive, switched on, with its link in L0 at time 0.
 ///
-/// A time of a TLP is the instant of its first symbol, in picoseconds. The model keeps the time of both lanes: a TLP that is given while the
-/// host's lane is busy, or the link asleep, follows as soon as it can.
+/// A time of a TLP is the instant of its first symbol, in picoseconds. The model keeps the time of both lanes: a TLP given too early waits
+/// until the host's lane is free and the link awake.
 pub struct Endpoint {
     controller: Controller<Outbox>,
     /// Time 0, on the controller's clock.

@@ -29,7 +29,7 @@ impl Host for NoHost {
     fn interrupt(&mut self, _: u16, _: Ps) {}
 }
 
-/// A host outside the model, which sees nothing but TLPs: a write has gone out as a TLP, and no memory is to be read at once.
+/// A host outside the model. A write has gone out as a TLP, and no memory can be read at once.
 pub(crate) struct OutsideHost;
 
 impl Host for OutsideHost {

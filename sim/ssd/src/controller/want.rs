@@ -1,4 +1,4 @@
-//! What the controller reads host memory for.
+//! Purposes of reads of host memory.
 
 use crate::profile::Ps;
 

@@ -23,7 +23,7 @@ const TAGS: [usize; 2] = [32, 256];
 const BOUNDARY: u32 = 64;
 
 impl<S: BusSink> Controller<S> {
-    /// Takes a TLP of the host, whose first symbol is on the link at `now` or, if the link is busy or asleep, soon after.
+    /// Takes a TLP of the host. Its first symbol is on the link at `now`, or as soon as the link is free and awake.
     pub(crate) fn receive(&mut self, now: Ps, tlp: Tlp) {
         self.advance(now, &mut OutsideHost);
         let at = self.wake_link(self.now);
@@ -130,7 +130,7 @@ impl<S: BusSink> Controller<S> {
         Route { completer: self.pcie.port.id, requester: asked.requester, tag: asked.tag }
     }
 
-    /// Offset in BAR0 of the request's first double word, if all of it is there.
+    /// Offset in BAR0 of the request's first double word, if BAR0 has the whole request.
     fn in_bar0(&self, asked: &Asked) -> Option<u64> {
         let offset = asked.address.checked_sub(self.pcie.config.bar0())?;
         (self.pcie.config.memory_enabled() && offset + 4 * u64::from(asked.dws) <= BAR0_SIZE).then_some(offset)
@@ -200,7 +200,7 @@ impl<S: BusSink> Controller<S> {
         self.ask_more();
     }
 
-    /// A read is over: what it was for goes on.
+    /// A read is over: its purpose goes on.
     pub(super) fn read_over(&mut self, read: WireRead) {
         let WireRead { want, bytes, there, asked, span, .. } = read;
         let span = span.unwrap_or(Span { first: self.now, last: self.now, end: self.now });

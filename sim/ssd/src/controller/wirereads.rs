@@ -27,13 +27,13 @@ struct Piece {
     left: u32,
 }
 
-/// A read whose data comes in completions.
+/// A read that completions answer.
 pub struct WireRead {
     /// Its purpose.
     pub want: Want,
     /// Its data.
     pub bytes: Vec<u8>,
-    /// Whether the host answered all of it.
+    /// Whether the host answered every request.
     pub there: bool,
     /// First symbol of its first request.
     pub asked: Option<Ps>,

@@ -1,4 +1,4 @@
-//! The same drive with the host inside and outside the model: the trace of a run in virtual time, given to an endpoint TLP by TLP.
+//! The same drive with the host inside and outside the model. A test gives the trace of a run in virtual time to an endpoint, TLP by TLP.
 
 use super::{entry, status, Seen};
 use crate::driver::{Device, Manners};
