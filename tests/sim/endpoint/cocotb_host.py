@@ -22,8 +22,8 @@ from wattbell_ssd.pcie import ModelDevice
 logging.getLogger("cocotb.pcie").setLevel(logging.ERROR)
 CONFIGURATION_WRITE = 0x44
 CROSSED = (Rule.INTERRUPT_EARLY,)
-"""The drive sends a message for each completion entry. Where a second one waits for the link, the first message makes the host take both entries,
-and the second message announces nothing new. The rule calls that a breach."""
+"""The drive sends a message for each completion entry. If a message waits for the link, an earlier one may make the host take both entries.
+The late message then announces nothing new, and the rule calls that a breach."""
 COUNT = 24
 """Blocks' places that are written and read."""
 
