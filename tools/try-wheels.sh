@@ -79,7 +79,7 @@ grep -qF "pip install '$(ls "$work"/wheels/wattbell-*.whl)[ppk2]'" <<<"$meters" 
 without_venv="${PATH#*:}"
 python3 -m venv "$work/ssd-venv"
 PATH="$work/ssd-venv/bin:$without_venv"
-timed "pip install, wattbell_ssd" pip --disable-pip-version-check install -q --no-index "$work"/ssd/*.whl
+timed "pip install, wattbell_ssd" pip --disable-pip-version-check install -q --no-index --no-deps "$work"/ssd/*.whl
 timed "read.py on every profile" python - "$work/ssd/read.py" <<'END'
 import subprocess
 import sys
