@@ -27,6 +27,7 @@ COVERS: dict[Doubt, frozenset[str]] = {
     Doubt.PREFETCHED: frozenset({"fetch"}),
     Doubt.FETCHED_TWICE: frozenset({"fetch"}),
     Doubt.QUEUE_MEMORY: frozenset({"fetch"}),
+    Doubt.CONTROLLER_MEMORY: _DATA,
     Doubt.SQE_UNSEEN: _ALL - _END - {"doorbell"},
     Doubt.LENGTH_UNKNOWN: _DATA,
     Doubt.SHARED_BUFFER: _DATA,

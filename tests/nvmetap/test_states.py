@@ -7,7 +7,7 @@ import struct
 import pytest
 from cocotbext.nvmetap import Checker, Command, Direction, Doubt, LinkObserver, Rule
 
-from tests.nvmetap.traffic import BAR, DRIVE, Packet, Traffic, Truth, traffic
+from tests.nvmetap.traffic import BAR, DRIVE, Packet, Queue, Traffic, Truth, traffic
 
 INSTANTS = ("doorbell_ps", "fetch_ps", "first_data_ps", "last_data_ps", "cqe_ps", "interrupt_ps", "head_ps")
 
@@ -195,3 +195,101 @@ def test_gap_of_the_source_makes_doubtful() -> None:
     doubtful = [command for command in observer.commands() if Doubt.TLPS_MISSED in command.doubts]
     assert [command.cid for command in doubtful] == [one.cid for one in played.left_open]
     assert observer.unmatched == {"missed by the source": 1}
+
+
+def _play(played: Traffic, entry: bytes, moves: list[tuple[int, int]]) -> Truth:
+    """Submit a read, let the drive write ``moves`` (address, bytes), and complete it."""
+    queue = played.queues[1]
+    (told,) = played.submit(queue, [entry])
+    for address, size in moves:
+        when = played.memory(False, address, bytes(size), "data_w")
+        told.first_data_ps, told.last_data_ps = told.first_data_ps or when, when
+    played.complete(queue, told)
+    played.release(queue, [told])
+    return told
+
+
+CMB = BAR + 0x3000
+"""Controller memory in BAR0, which has 16 KiB."""
+ELSEWHERE = 0x92_0000_0000
+"""Another BAR, or a controller memory buffer at an address that CMBMSC gives it."""
+
+
+@pytest.mark.parametrize("place", ["bar0", "bar2", "bar4", "cmbmsc"])
+def test_data_in_the_controllers_memory_breaks_no_rule(place: str) -> None:
+    """A command has a block in host memory, and one in the controller's memory, which is not on the link."""
+    played = traffic(8, 3)
+    own = CMB if place == "bar0" else ELSEWHERE
+    if place == "bar2":  # 32 bits, 64 KiB
+        own = 0x8800_0000
+        _place_bar(played, 0x18, own, 0xFFFF_0000)
+    elif place == "bar4":  # 64 bits, 64 KiB
+        _place_bar(played, 0x20, own & 0xFFFF_FFFF, 0xFFFF_0004)
+        _place_bar(played, 0x24, own >> 32, 0xFFFF_FFFF)
+    elif place == "cmbmsc":
+        tag = played.read(True, BAR + 0x3C, 4, "register")
+        played.completion(False, tag, struct.pack("<L", 16 << 12), 4, 0x3C, "register")
+        played.memory(True, BAR + 0x50, struct.pack("<Q", own | 3), "register")
+    host = played.buffer(4096)
+    there = _play(played, played.sqe(played.queues[1], 2, nsid=2, prp1=own, cdw12=0), [])
+    half = _play(
+        played, played.sqe(played.queues[1], 2, nsid=2, prp1=host, prp2=own + 0x1000 if place != "bar0" else own, cdw12=1), [(host, 256)]
+    )
+    last = _play(played, played.sqe(played.queues[1], 2, nsid=1, prp1=host, cdw12=0), [(host, 256), (host + 256, 256)])
+    observer = LinkObserver()
+    commands, checker = _watch(played.packets, observer)
+    assert checker.passed, checker.violations[:3]
+    found = {command.cid: (command.doubts, command.data_bytes) for command in commands if command.sqid == 1}
+    assert [found[one.cid] for one in (there, half, last)] == [
+        ((Doubt.CONTROLLER_MEMORY,), 0),
+        ((Doubt.CONTROLLER_MEMORY,), 256),
+        ((), 512),
+    ]
+
+
+def _place_bar(played: Traffic, register: int, value: int, mask: int) -> None:
+    """Size and place a BAR as a host does."""
+    played.config_write(register, 0xFFFF_FFFF)
+    played.config_read(register, mask)
+    played.config_write(register, value)
+
+
+def test_a_list_in_the_controllers_memory_is_doubted() -> None:
+    """Nobody sees what it names: data to any page is legal, and no rule fires. The next command without one is strict again."""
+    played = traffic(8, 3)
+    pages = [played.buffer(4096) for _ in range(3)]
+    entry = played.sqe(played.queues[1], 2, nsid=2, prp1=pages[0], prp2=CMB, cdw12=2)
+    told = _play(played, entry, [(page + at, 256) for page in pages for at in range(0, 4096, 256)])
+    observer = LinkObserver()
+    commands, checker = _watch(played.packets, observer)
+    (found,) = [command for command in commands if command.cid == told.cid and command.sqid == 1]
+    assert (found.doubts, found.first_data_ps) == ((Doubt.CONTROLLER_MEMORY,), told.first_data_ps)
+    assert checker.passed, checker.violations[:3]
+    _play(played, played.sqe(played.queues[1], 2, nsid=2, prp1=pages[0], cdw12=0), [(pages[1], 256)])
+    assert _watch(played.packets, LinkObserver())[1].counts.keys() == {Rule.WRITE_OUTSIDE, Rule.DATA_COUNT}
+
+
+def test_queues_of_a_cq_in_the_controllers_memory_are_counted_and_not_followed() -> None:
+    """Its CQEs are in answers to the host's reads. Without them, no rule may fire for its commands."""
+    played = traffic(8, 3)
+    played.admin(5, prp1=CMB, cdw10=7 << 16 | 9, cdw11=1)
+    played.admin(1, prp1=played.buffer(4096), cdw10=7 << 16 | 9, cdw11=9 << 16 | 1)
+    queue = Queue(9, 0, CMB, 8)
+    for value in (1, 2, 3):
+        played.bell(queue, False, value)
+        played.bell(queue, True, value)
+    observer = LinkObserver()
+    commands, checker = _watch(played.packets, observer)
+    assert checker.passed, checker.violations[:3]
+    assert _wrong(commands, played.truth) == []
+    assert observer.unmatched == {"CQ in the controller's memory": 1, "SQ of an unknown CQ": 1, "doorbell of no queue": 6}
+
+
+def test_opcodes_with_data_both_ways_are_doubted() -> None:
+    """The two lowest bits of a vendor's opcode say so (NVMe 1.4, 4.2): first and last data are of either way."""
+    played = traffic(8, 3)
+    page = played.buffer(4096)
+    told = _play(played, played.sqe(played.queues[1], 0x83, nsid=1, prp1=page), [(page, 256)])
+    commands, _ = _watch(played.packets, LinkObserver())
+    (found,) = [command for command in commands if command.cid == told.cid and command.sqid == 1]
+    assert Doubt.DATA_SPLIT_DIRECTION in found.doubts

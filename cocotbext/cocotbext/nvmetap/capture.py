@@ -22,6 +22,7 @@ FLAGS = {
     Doubt.PREFETCHED: CommandFlag.GUESS,
     Doubt.FETCHED_TWICE: CommandFlag.GUESS,
     Doubt.QUEUE_MEMORY: CommandFlag.GUESS,
+    Doubt.CONTROLLER_MEMORY: CommandFlag.DATA_PARTIAL,
     Doubt.SQE_UNSEEN: CommandFlag.NO_SQE,
     Doubt.STRIDE_ASSUMED: CommandFlag.GUESS,
     Doubt.LENGTH_UNKNOWN: CommandFlag.DATA_PARTIAL,

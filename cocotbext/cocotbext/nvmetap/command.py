@@ -14,6 +14,7 @@ class Doubt(enum.Enum):
     PREFETCHED = "the only read of the SQE was before the doorbell"
     FETCHED_TWICE = "the drive read the SQE more than once after its doorbell; the first read counts"
     QUEUE_MEMORY = "the SQ is in the controller's memory: no fetch is on the link"
+    CONTROLLER_MEMORY = "data, metadata or a list is in the controller's memory: it is not on the link"
     SQE_UNSEEN = "the SQE was not seen: opcode and data are unknown"
     STRIDE_ASSUMED = "CAP was not read: the doorbell stride is taken as 4 bytes"
     LENGTH_UNKNOWN = "the data length is unknown: the namespace's format or the opcode is"

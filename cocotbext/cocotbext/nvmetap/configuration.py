@@ -12,6 +12,12 @@ from .state import (
 )
 from .tlp import Tlp
 
+_OTHER_BARS = range(0x18, 0x28, 4)
+_SIZING = 0xFFFFFFFF
+"""Value by which the host asks a BAR for its size."""
+CMBMSC = 0x50
+"""Controller memory buffer memory space control."""
+
 
 class ConfigurationSpace(Interrupts):
     """Follows reads and writes of configuration space."""
@@ -28,17 +34,24 @@ class ConfigurationSpace(Interrupts):
         """Return the function with ``address`` in its registers, and the offset."""
         found: tuple[Function, int] | None = None
         for function in self._bars:
-            if function.bar is not None and function.bar <= address:
-                size = function.bar_size or 0x1000 + 2 * 65536 * (function.stride or 4)
-                if address < function.bar + size:
-                    found = function, address - function.bar
+            if function.bar is not None and function.bar <= address and address < function.bar + self._bar_bytes(function):
+                found = function, address - function.bar
         return found
+
+    @staticmethod
+    def _bar_bytes(function: Function) -> int:
+        """Return the size of BAR0; without its sizing on the link, the room of the registers and all doorbells."""
+        return function.bar_size or 0x1000 + 2 * 65536 * (function.stride or 4)
 
     def _config_value(self, function: Function, register: int, value: int) -> None:
         if register == 0x10 and function.sizing:
             low = value & ~15
             if low:
                 function.bar_size = low & -low
+                self._place_own(function)
+            return
+        if register in _OTHER_BARS and function.bars.get(register) == _SIZING:
+            function.bar_masks[register] = value
             return
         function.config[register] = value
 
@@ -76,15 +89,18 @@ class ConfigurationSpace(Interrupts):
             mask = sum(0xFF << 8 * byte for byte in range(4) if tlp.first_be >> byte & 1)
             value = old & ~mask | value & mask
         if register == 0x10:
-            function.sizing = value == 0xFFFFFFFF
+            function.sizing = value == _SIZING
             if not function.sizing:
                 function.bar_low = value & ~15
                 self._place_bar(function)
         elif register == 0x14:
-            function.sizing = value == 0xFFFFFFFF
+            function.sizing = value == _SIZING
             if not function.sizing:
                 function.bar_high = value
                 self._place_bar(function)
+        elif register in _OTHER_BARS:
+            function.bars[register] = value
+            self._place_own(function)
         elif register >= 0x40:
             self._capability_write(function, register, value, tlp)
 
@@ -100,6 +116,31 @@ class ConfigurationSpace(Interrupts):
                 other.bar = None
         function.bar = place
         self._sort_bars()
+        self._place_own(function)
+
+    def _place_own(self, function: Function) -> None:
+        """List the controller's memory: BARs, and the controller memory buffer where CMBMSC gives it an address (NVMe 1.4, 3.1.18)."""
+        own = []
+        if function.bar is not None:
+            own.append((function.bar, function.bar + self._bar_bytes(function)))
+        upper = -1
+        for register in _OTHER_BARS:
+            mask, value = function.bar_masks.get(register), function.bars.get(register, _SIZING)
+            if register == upper or mask is None or mask & 1 or value == _SIZING:
+                continue
+            if mask & 6 == 4:
+                upper = register + 4
+                mask |= function.bar_masks.get(upper, _SIZING) << 32
+                value |= function.bars.get(upper, 0) << 32
+            mask, base = mask & ~15, value & ~15
+            if mask and base:
+                own.append((base, base + (mask & -mask)))
+        place = struct.unpack_from("<Q", function.registers, CMBMSC)[0]
+        if place & 2 and function.cmb_bytes:
+            own.append((place & ~4095, (place & ~4095) + function.cmb_bytes))
+        function.own = own
+        function.own_lo = min((lo for lo, _ in own), default=0)
+        function.own_hi = max((hi for _, hi in own), default=0)
 
     def _capability_write(self, function: Function, register: int, value: int, tlp: Tlp) -> None:
         express = self._capability(function, 0x10)

@@ -52,6 +52,7 @@ class LinkObserver(DriveRequests):
             function = self._function(ident)
             function.bar = address
             self._sort_bars()
+            self._place_own(function)
 
     def commands(self) -> Iterator[Command]:
         """Yield the commands that have finished since the last call."""

@@ -58,6 +58,8 @@ class DataPointers(HostMemory):
     def _buffers(
         self, function: Function, cmd: Pending, flags: int, prp1: int, prp2: int, length: int | None, blocks: int, content: bytes
     ) -> None:
+        if cmd.opcode is not None and cmd.opcode & 3 == 3:
+            cmd.doubt(Doubt.DATA_SPLIT_DIRECTION)
         if flags >> 6:
             cmd.expected = cmd.expected if length is None else length if cmd.expected is None else cmd.expected
             self._sgl_descriptor(function, cmd, content[24:40], meta=False)

@@ -23,7 +23,15 @@ from .tlp import Tlp
 _SQE = struct.Struct("<BBHLLLQQQLLLLLL").unpack_from
 _CQE = struct.Struct("<LLHHHH").unpack_from
 _UNCOUNTED = frozenset(
-    {Doubt.SHARED_BUFFER, Doubt.LENGTH_UNKNOWN, Doubt.TLPS_MISSED, Doubt.CID_REUSED, Doubt.DATA_SPLIT_DIRECTION, Doubt.DATA_INCOMPLETE}
+    {
+        Doubt.CID_REUSED,
+        Doubt.CONTROLLER_MEMORY,
+        Doubt.DATA_INCOMPLETE,
+        Doubt.DATA_SPLIT_DIRECTION,
+        Doubt.LENGTH_UNKNOWN,
+        Doubt.SHARED_BUFFER,
+        Doubt.TLPS_MISSED,
+    }
 )
 """Doubts under which a count of data bytes proves nothing."""
 
@@ -63,7 +71,7 @@ class QueueEntries(Queues):
                     self._decode(function, sq, cmd, since, bytes(whole))
                 elif mask == (1 << 64) - 1 and sq.shadow and cmd is None:
                     del sq.written[slot]
-                    cmd = sq.ring[slot] = Pending(sq, slot, None)
+                    cmd = sq.ring[slot] = Pending(sq, None)
                     cmd.doubt(Doubt.SHADOW_DOORBELL)
                     self._decode(function, sq, cmd, since, bytes(whole))
             at += len(piece)
@@ -206,7 +214,7 @@ class QueueEntries(Queues):
         for slot, (whole, mask, time) in sq.written.items():
             held = sq.ring.get(slot)
             if mask == (1 << 64) - 1 and (held is None or held.cqe is not None) and whole[2] | whole[3] << 8 == cid:
-                cmd = Pending(sq, slot, None)
+                cmd = Pending(sq, None)
                 cmd.doubt(Doubt.SHADOW_DOORBELL if sq.shadow else Doubt.NO_DOORBELL)
                 if not sq.shadow:
                     self._breach(Rule.FETCH_PAST_TAIL, self._now, function, f"SQ {sq.qid} slot {slot}: completed without a doorbell")

@@ -134,11 +134,19 @@ class Queues(DataPointers):
                 self.unmatched["queue in pieces"] += 1
                 function.uncertain_memory += 1
                 return
+            if self._is_own(function, prp1):
+                self.unmatched["CQ in the controller's memory"] += 1
+                function.uncertain_memory += 1
+                return
             self._make_cq(function, qid, prp1, size, bool(cdw11 & 2), cdw11 >> 16)
         elif opcode == Admin.CREATE_SQ:
             size, qid = (cdw10 >> 16) + 1, cdw10 & 0xFFFF
             if not cdw11 & 1:
                 self.unmatched["queue in pieces"] += 1
+                function.uncertain_memory += 1
+                return
+            if cdw11 >> 16 not in function.cqs:
+                self.unmatched["SQ of an unknown CQ"] += 1
                 function.uncertain_memory += 1
                 return
             stride = 1 << (function.registers[0x16] & 15)

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 
 from .command import Command, Doubt
-from .configuration import ConfigurationSpace
+from .configuration import CMBMSC, ConfigurationSpace
 from .rules import Rule
 from .state import (
     Cq,
@@ -15,6 +15,9 @@ from .state import (
     Sq,
 )
 from .tlp import Tlp
+
+CMBSZ = 0x3C
+"""Controller memory buffer size."""
 
 
 class Registers(ConfigurationSpace):
@@ -81,6 +84,8 @@ class Registers(ConfigurationSpace):
                 self._enable(function)
             elif not now and function.enabled:
                 self._reset(function, time_ps)
+        elif offset in (CMBMSC, CMBMSC + 4):
+            self._place_own(function)
         elif offset == 0x20 and registers[0x20:0x24] == b"eMVN":
             for other in self._functions.values():
                 other.subsystem_reset = other.enabled
@@ -142,7 +147,7 @@ class Registers(ConfigurationSpace):
             else:
                 if old is not None and old.opcode is None and old.cqe is None:
                     self._finish(old)
-                cmd = sq.ring[slot] = Pending(sq, slot, time_ps)
+                cmd = sq.ring[slot] = Pending(sq, time_ps)
                 content = sq.written.get(slot) if sq.written else None
                 if content is not None and content[2] == -1:
                     del sq.written[slot]
@@ -213,3 +218,7 @@ class Registers(ConfigurationSpace):
         for at in range(0, len(tlp.payload) - 3, 4):
             if offset + done + at == 4:
                 function.stride = 4 << (tlp.payload[at] & 15)
+            elif offset + done + at == CMBSZ:
+                size = struct.unpack_from("<L", tlp.payload, at)[0]
+                function.cmb_bytes = (size >> 12) << (12 + 4 * (size >> 8 & 15))
+                self._place_own(function)

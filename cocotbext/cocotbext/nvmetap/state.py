@@ -30,6 +30,7 @@ class Pending:
         "fetch",
         "first",
         "head",
+        "hidden",
         "interrupt",
         "last",
         "learnt",
@@ -41,16 +42,14 @@ class Pending:
         "remaining_list",
         "sgl",
         "slba",
-        "slot",
         "spans",
         "sq",
         "status",
         "tell",
     )
 
-    def __init__(self, sq: Sq, slot: int, doorbell: int | None) -> None:
+    def __init__(self, sq: Sq, doorbell: int | None) -> None:
         self.sq = sq
-        self.slot = slot
         self.doorbell = doorbell
         self.fetch: int | None = None
         self.first: int | None = None
@@ -78,6 +77,8 @@ class Pending:
         self.cqe_queue: Cq | None = None
         self.tell = True
         self.learnt = False
+        self.hidden = False
+        """Whether a list that names its buffers is not on the link."""
 
     def doubt(self, doubt: Doubt) -> None:
         if self.doubts is None:
@@ -114,11 +115,9 @@ class Sq:
     __slots__ = (
         "base",
         "cqid",
-        "fetched",
         "function",
         "head",
         "in_flight",
-        "last_value",
         "qid",
         "ring",
         "shadow",
@@ -137,9 +136,7 @@ class Sq:
         self.cqid = cqid
         self.tail = 0
         self.head = 0
-        self.fetched = 0
         self.in_flight = 0
-        self.last_value: int | None = None
         self.ring: dict[int, Pending] = {}
         self.written: dict[int, tuple[bytearray, int, int]] = {}
         self.shadow = False
@@ -152,7 +149,6 @@ class Cq:
         "base",
         "head",
         "ien",
-        "last_value",
         "late",
         "owed",
         "partial",
@@ -174,7 +170,6 @@ class Cq:
         self.tail = 0
         self.head = 0
         self.phase = 1
-        self.last_value: int | None = None
         self.unread: deque[Pending | None] = deque()
         self.waiting: list[Pending] = []
         self.late: list[Pending] = []
@@ -224,6 +219,14 @@ class Function:
         self.bar_size: int | None = None
         self.sizing = False
         self.config: dict[int, int] = {}
+        self.bars: dict[int, int] = {}
+        """Values of the BARs from 18h on, by their register; ``bar_masks`` are the answers to their sizing."""
+        self.bar_masks: dict[int, int] = {}
+        self.own_lo = self.own_hi = 0
+        """Least address and end of ``own``, for a quick check."""
+        self.own: list[tuple[int, int]] = []
+        """Ranges of the controller's memory: its BARs, and the controller memory buffer at an address of its own."""
+        self.cmb_bytes = 0
         self.registers = bytearray(0x60)
         self.stride: int | None = None
         self.page = 4096
@@ -238,7 +241,6 @@ class Function:
         self.controller_memory: dict[int, Sq] = {}
         self.namespaces: dict[int, Namespace] = {}
         self.hmb: list[tuple[int, int]] = []
-        self.hmb_unknown = False
         self.vector_of: dict[tuple[int, int], int] = {}
         self.vector_hits: Counter[int] = Counter()
         self.candidates: dict[tuple[int, int], set[int]] = {}
