@@ -282,7 +282,7 @@ def test_queues_of_a_cq_in_the_controllers_memory_are_counted_and_not_followed()
     commands, checker = _watch(played.packets, observer)
     assert checker.passed, checker.violations[:3]
     assert _wrong(commands, played.truth) == []
-    assert observer.unmatched == {"CQ in the controller's memory": 1, "SQ of an unknown CQ": 1, "doorbell of no queue": 6}
+    assert observer.unmatched == {"CQ in the controller's memory": 1, "SQ of a CQ that is not followed": 1, "doorbell of no queue": 6}
 
 
 def test_opcodes_with_data_both_ways_are_doubted() -> None:

@@ -11,17 +11,25 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from operator import index
 
 from .command import Command, Doubt
 from .requests import DriveRequests
 from .rules import Rule
-from .state import CQ
+from .state import CQ, DATA, tag_key
 from .tlp import Direction, MalformedTlpError, Tlp, TlpKind, decode_tlp
 
 _DWORD = struct.Struct("<L").unpack_from
-_UP32 = struct.Struct(">HBBL").unpack_from
-_UP64 = struct.Struct(">HBBQ").unpack_from
-_COMPLETION = struct.Struct(">HHB").unpack_from
+_HEAD_32 = struct.Struct(">LL").unpack_from
+_HEAD_64 = struct.Struct(">LQ").unpack_from
+"""Requester, tag and byte enables of a memory request as one number, and its address."""
+_COMPLETION_HEAD = struct.Struct(">HL").unpack_from
+"""Status and byte count of a completion; requester, tag and lower address as one number."""
+_OTHER, _COMPLETION, _WRITE_32, _WRITE_64, _READ_32, _READ_64 = range(6)
+"""Codes of plain TLPs; those of requests are odd for a header of 4 double words."""
+_DOWN, _UP = Direction
+_PLAIN = {0x60: _WRITE_64, 0x40: _WRITE_32, 0x4A: _COMPLETION, 0x00: _READ_32, 0x20: _READ_64}
+"""Code by the first byte of a header."""
 
 
 class LinkObserver(DriveRequests):
@@ -47,7 +55,7 @@ class LinkObserver(DriveRequests):
         """
         super().__init__(on_command, timeout_ps)
         self.tlps = 0
-        self._shapes: dict[bytes, tuple[int, int, int]] = {}
+        self._shapes: dict[bytes, tuple[int, int, int, int]] = {}
         for ident, address in (bar0 or {}).items():
             function = self._function(ident)
             function.bar = address
@@ -60,70 +68,117 @@ class LinkObserver(DriveRequests):
             yield self._finished.popleft()
 
     def feed(self, time_ps: int, direction: Direction, data: bytes) -> None:
-        """Take one TLP: bytes as on the wire, with or without prefixes and digest."""
+        """Take one TLP.
+
+        Parameters:
+            time_ps: Time of the first symbol.
+            direction: Way over the link.
+            data: Bytes as on the wire, with or without prefixes and digest. Bytes that are no TLP break rule TLP_MALFORMED.
+
+        Raises:
+            ValueError: The time is earlier than the last TLP, or there is no such direction.
+            TypeError: The time is no integer.
+        """
+        if time_ps < self._now:
+            raise ValueError(f"a TLP at {time_ps} ps behind one at {self._now} ps: the source must keep the order of time")
+        try:
+            code, total, size, tag_high = self._shapes[data[:4]]
+        except (KeyError, TypeError):
+            time_ps, data = index(time_ps), bytes(data)
+            code, total, size, tag_high = self._shape(data)
         self.tlps += 1
         self._now = time_ps
-        code, total, size = self._shapes.get(data[:4]) or self._shape(data)
-        if total == len(data):
-            if code <= 2:
-                if code == 1:
-                    requester, _tag, enables, address = _UP32(data, 4)
+        if direction is _UP:
+            if code <= _COMPLETION or total != len(data):
+                self._any_tlp(time_ps, direction, data)
+                return
+            word, address = _HEAD_64(data, 4) if code & 1 else _HEAD_32(data, 4)
+            address &= ~3  # the lowest bits are a processing hint (2.2.7.1)
+            function = self._functions.get(word >> 16)
+            if function is not None and function.enabled and word & 0xFF == (0xFF if size > 4 else 0x0F):
+                if code >= _READ_32:
+                    if (address & 4095) + size <= 4096:
+                        self._plain_read(function, word >> 8 | tag_high, time_ps, address, address + size)
+                        return
                 else:
-                    requester, _tag, enables, address = _UP64(data, 4)
-                if direction == 2:
-                    function = self._functions.get(requester)
-                    if function is not None and function.enabled:
-                        span = function.up_writes.get(address >> 12)
-                        if span is None:
-                            if (
-                                size == 4
-                                and enables == 15
-                                and not (function.hmb and self._in_hmb(function, address))
-                                and self._message(function, time_ps, (address, _DWORD(data, total - 4)[0]))
-                            ):
-                                return
-                        elif enables == 0xFF and size > 4:
-                            if span.kind == 0:
-                                if span.lo <= address and address + size <= span.hi:
-                                    cmd = span.cmd
-                                    if cmd.first is None:
-                                        cmd.first = time_ps
-                                    cmd.last = time_ps
-                                    cmd.moved += size
-                                    span.hit = True
-                                    return
-                            elif span.kind == CQ and size == 16 and not address & 15:
-                                self._cqe(function, span.queue, time_ps, address, data[total - 16 :])
-                                return
-                elif size == 4 and enables == 15:
-                    place = self._at_bar(address)
-                    if place is not None and place[1] >= 0x1000 and address >> 12 not in place[0].controller_memory:
-                        self._doorbell_or_table(place[0], place[1], _DWORD(data, total - 4)[0], 15, time_ps)
-                        return
-            elif code == 3 and direction == 1:
-                status_count, requester, tag_low = _COMPLETION(data, 6)
-                key = requester << 10 | tag_low | (data[1] & 8) << 5 | (data[1] & 0x80) << 2
-                read = self._up_tags.get(key)
-                if read is not None and status_count < 0x2000:
-                    cmd = read.fast
-                    if cmd is not None:
-                        if cmd.first is None:
-                            cmd.first = time_ps
-                        cmd.last = time_ps
-                        if size >= read.remaining:
-                            cmd.moved += read.remaining
-                            del self._up_tags[key]
-                        else:
+                    span = function.up_writes.get(address >> 12)
+                    if span is None:
+                        if (
+                            size == 4
+                            and not (function.hmb and self._in_hmb(function, address))
+                            and self._message(function, time_ps, (address, _DWORD(data, total - 4)[0]))
+                        ):
+                            return
+                    elif span.kind == DATA:
+                        if span.lo <= address and address + size <= span.hi:
+                            cmd = span.cmd
+                            if cmd.first is None:
+                                cmd.first = time_ps
+                            cmd.last = time_ps
                             cmd.moved += size
-                            read.remaining -= size
+                            span.hit = True
+                            return
+                    elif span.kind == CQ and size == 16 and not address & 15:
+                        self._cqe(function, span.queue, time_ps, address, data[total - 16 :])
                         return
-                    if read.queue is not None and size <= read.remaining:
-                        function = self._functions[requester]
-                        self._sqe_piece(function, read.queue, read.time, read.end - read.remaining, data[12:])
+        elif direction is not _DOWN:
+            self.tlps -= 1
+            self.feed(time_ps, Direction(direction), data)
+            return
+        elif code == _COMPLETION and total == len(data):
+            status_count, word = _COMPLETION_HEAD(data, 6)
+            key = word >> 8 | tag_high
+            read = self._up_tags.get(key)
+            if read is not None and status_count < 0x2000:
+                cmd = read.fast
+                if cmd is not None:
+                    if cmd.first is None:
+                        cmd.first = time_ps
+                    cmd.last = time_ps
+                    if size >= read.remaining:
+                        cmd.moved += read.remaining
+                        del self._up_tags[key]
+                    else:
+                        cmd.moved += size
                         read.remaining -= size
-                        if not read.remaining:
-                            del self._up_tags[key]
-                        return
+                    return
+                if read.queue is not None and size <= read.remaining:
+                    self._sqe_piece(read.queue.function, read.queue, read.time, read.end - read.remaining, data[12:])
+                    read.remaining -= size
+                    if not read.remaining:
+                        del self._up_tags[key]
+                    return
+        elif size == 4 and _WRITE_32 <= code <= _WRITE_64 and total == len(data):
+            word, address = _HEAD_64(data, 4) if code & 1 else _HEAD_32(data, 4)
+            if word & 0xFF == 0x0F:
+                address &= ~3
+                place = self._at_bar(address)
+                if place is not None and place[1] >= 0x1000 and address >> 12 not in place[0].controller_memory:
+                    self._doorbell_or_table(place[0], place[1], _DWORD(data, total - 4)[0], 15, time_ps)
+                    return
+        self._any_tlp(time_ps, direction, data)
+
+    def _shape(self, data: bytes) -> tuple[int, int, int, int]:
+        """Return code, bytes of the TLP, bytes that it moves, and upper bits of a tag's key, from the first double word of a header.
+
+        All TLPs that are not plain have the code `_OTHER`: poisoned, translated, with prefix or digest, or of another type.
+        """
+        shape = _OTHER, 0, 0, 0
+        if len(data) >= 4:
+            size = 4 * (((data[2] & 3) << 8 | data[3]) or 1024)
+            tag_high = (data[1] & 8) << 21 | (data[1] & 0x80) << 18
+            code = _PLAIN.get(data[0], _OTHER)
+            if code == _COMPLETION:
+                if not data[2] & 0xC0:
+                    shape = code, 12 + size, size, tag_high
+            elif code and not data[2] & 0xCC:
+                header = 16 if code & 1 else 12
+                shape = code, header if code >= _READ_32 else header + size, size, tag_high
+        self._shapes[data[:4]] = shape
+        return shape
+
+    def _any_tlp(self, time_ps: int, direction: Direction, data: bytes) -> None:
+        """Take a TLP of any kind, decoded in full: what :meth:`feed` does not know by its first double word."""
         try:
             tlp = decode_tlp(time_ps, direction, data)
         except MalformedTlpError as error:
@@ -134,7 +189,7 @@ class LinkObserver(DriveRequests):
         if kind in (TlpKind.MEMORY_WRITE, TlpKind.MEMORY_READ):
             if not self._well_formed(tlp):
                 return
-            if direction == 2:
+            if direction is _UP:
                 if kind is TlpKind.MEMORY_WRITE:
                     self._up_write(tlp)
                 else:
@@ -144,35 +199,22 @@ class LinkObserver(DriveRequests):
             else:
                 self._down_read(tlp)
         elif kind is TlpKind.COMPLETION:
-            if direction == 2:
+            if direction is _UP:
                 self._up_completion(tlp)
             else:
                 self._down_completion(tlp)
-        elif kind is TlpKind.CONFIG_WRITE and direction == 1:
-            self._config_write(tlp)
-        elif kind is TlpKind.CONFIG_READ and direction == 1:
-            self._down_tags[tlp.requester << 10 | tlp.tag] = (self._function(tlp.completer), -1, tlp.register, 4)
-        elif kind is TlpKind.MESSAGE and direction == 2 and 0x20 <= tlp.message_code <= 0x27:
+        elif kind in (TlpKind.CONFIG_WRITE, TlpKind.CONFIG_READ):
+            if direction is _UP:
+                self.unmatched["configuration request of the drive: are the directions exchanged?"] += 1
+            elif kind is TlpKind.CONFIG_WRITE:
+                self._config_write(tlp)
+            else:
+                self._down_tags[tag_key(tlp)] = (self._function(tlp.completer), -1, tlp.register, 4)
+        elif kind is TlpKind.MESSAGE and direction is _UP and 0x20 <= tlp.message_code <= 0x27:
             if tlp.message_code < 0x24:
                 self._intx(tlp)
         else:
             self.unmatched[kind.value] += 1
-
-    def _shape(self, data: bytes) -> tuple[int, int, int]:
-        """Return code, bytes of the TLP and bytes of payload, from the first double word of a header.
-
-        A plain memory write has code 1 or 2, with 3 or 4 double words of header. A plain completion with data has code 3. All others have
-        code 4: poisoned, translated, with prefix or digest, or of another type.
-        """
-        shape = 4, 0, 0
-        if len(data) >= 4:
-            size = 4 * (((data[2] & 3) << 8 | data[3]) or 1024)
-            if data[0] in (0x40, 0x60) and not data[2] & 0xCC:
-                shape = (1, 12 + size, size) if data[0] == 0x40 else (2, 16 + size, size)
-            elif data[0] == 0x4A and not data[2] & 0xC0:
-                shape = 3, 12 + size, size
-        self._shapes[data[:4]] = shape
-        return shape
 
     def perst(self, time_ps: int, *, asserted: bool) -> None:
         """Tell a change of PERST#: ``asserted`` is the low level."""

@@ -79,6 +79,7 @@ class Queues(DataPointers):
         function.enabled = False
         function.shadow = False
         function.uncertain_memory = 0
+        function.unseen_cqs.clear()
         function.admin_rewritten = False
         function.subsystem_reset = False
         if forget:
@@ -88,7 +89,7 @@ class Queues(DataPointers):
             function.msix_table.clear()
             function.translations.clear()
             for key, read in self._up_tags.items():
-                if key >> 10 == function.ident:
+                if key >> 8 & 0xFFFF == function.ident:
                     read.forgotten = True
                     read.fast = read.queue = None
                     read.targets = []
@@ -130,13 +131,10 @@ class Queues(DataPointers):
         opcode = cmd.opcode
         if opcode == Admin.CREATE_CQ:
             size, qid = (cdw10 >> 16) + 1, cdw10 & 0xFFFF
-            if not cdw11 & 1:
-                self.unmatched["queue in pieces"] += 1
+            if not cdw11 & 1 or self._is_own(function, prp1):
+                self.unmatched["CQ in the controller's memory" if cdw11 & 1 else "queue in pieces"] += 1
                 function.uncertain_memory += 1
-                return
-            if self._is_own(function, prp1):
-                self.unmatched["CQ in the controller's memory"] += 1
-                function.uncertain_memory += 1
+                function.unseen_cqs.add(qid)
                 return
             self._make_cq(function, qid, prp1, size, bool(cdw11 & 2), cdw11 >> 16)
         elif opcode == Admin.CREATE_SQ:
@@ -145,8 +143,8 @@ class Queues(DataPointers):
                 self.unmatched["queue in pieces"] += 1
                 function.uncertain_memory += 1
                 return
-            if cdw11 >> 16 not in function.cqs:
-                self.unmatched["SQ of an unknown CQ"] += 1
+            if cdw11 >> 16 in function.unseen_cqs:
+                self.unmatched["SQ of a CQ that is not followed"] += 1
                 function.uncertain_memory += 1
                 return
             stride = 1 << (function.registers[0x16] & 15)
@@ -156,6 +154,7 @@ class Queues(DataPointers):
             if sq is not None:
                 self._drop_sq(function, sq)
         elif opcode == Admin.DELETE_CQ:
+            function.unseen_cqs.discard(cdw10 & 0xFFFF)
             cq = function.cqs.pop(cdw10 & 0xFFFF, None)
             if cq is not None:
                 self._drop_cq(function, cq)

@@ -13,6 +13,7 @@ from .state import (
     Function,
     Pending,
     Sq,
+    tag_key,
 )
 from .tlp import Tlp
 
@@ -197,11 +198,11 @@ class Registers(ConfigurationSpace):
         if at is None:
             self.unmatched["read of unknown controller memory"] += 1
             return
-        key = tlp.requester << 10 | tlp.tag
+        key = tag_key(tlp)
         self._down_tags[key] = (at[0], at[1], 0, 4 * tlp.length_dw)
 
     def _up_completion(self, tlp: Tlp) -> None:
-        key = tlp.requester << 10 | tlp.tag
+        key = tag_key(tlp)
         request = self._down_tags.pop(key, None)
         if request is None:
             self.unmatched["completion without a request"] += 1

@@ -19,7 +19,9 @@ from .state import (
     SQ,
     Function,
     Read,
+    Span,
     enabled_bytes,
+    tag_key,
 )
 from .tlp import Tlp
 
@@ -80,7 +82,7 @@ class DriveRequests(Registers):
 
     def _up_read(self, tlp: Tlp) -> None:
         function = self._functions.get(tlp.requester)
-        key = tlp.requester << 10 | tlp.tag
+        key = tag_key(tlp)
         held = self._up_tags.get(key)
         if held is not None and not held.forgotten:
             self._breach(Rule.TAG_REUSED, tlp.time_ps, function, f"tag {tlp.tag}")
@@ -107,25 +109,42 @@ class DriveRequests(Registers):
                 return
             read.start, read.end = lo - address + known, hi - address + known
             lo, hi = read.start, read.end
-        spans = self._overlapping(function.up_reads, lo, hi)
+        self._find_owner(function, read, lo, hi)
+
+    def _plain_read(self, function: Function, key: int, time_ps: int, lo: int, hi: int) -> None:
+        """Take a read of whole double words by an enabled function."""
+        held = self._up_tags.get(key)
+        if held is not None and not held.forgotten:
+            self._breach(Rule.TAG_REUSED, time_ps, function, f"tag {key >> 24 << 8 | key & 0xFF}")
+        read = self._up_tags[key] = Read(time_ps, lo, hi, 0)
+        self._find_owner(function, read, lo, hi)
+
+    def _find_owner(self, function: Function, read: Read, lo: int, hi: int) -> None:
+        """Give a read to the command or the queue that the memory belongs to."""
+        held = function.up_reads.get(lo >> 12)
+        if held.__class__ is Span and held.lo <= lo and hi <= held.hi:
+            spans = [held]
+        else:
+            spans = self._overlapping(function.up_reads, lo, hi)
         if not spans:
-            if lo >> 12 not in function.up_reads and not self._in_hmb(function, lo):
+            if held is None and not self._in_hmb(function, lo):
                 self.unmatched["read of unknown memory"] += 1
                 self._distrust(function)
                 if self._buffers_known(function):
-                    self._breach(Rule.READ_OUTSIDE, tlp.time_ps, function, f"{lo:x}h to {hi:x}h belongs to no command")
+                    self._breach(Rule.READ_OUTSIDE, read.time, function, f"{lo:x}h to {hi:x}h belongs to no command")
             return
         only = spans[0]
-        if len(spans) == 1 and only.kind == DATA and only.lo <= lo and hi <= only.hi and only.cmd.capture is None:
+        whole = len(spans) == 1 and only.lo <= lo and hi <= only.hi
+        if whole and only.kind == DATA and only.cmd.capture is None:
             read.fast = only.cmd
             only.hit = True
-        else:
-            read.targets = spans
-            if len(spans) == 1 and only.kind == SQ and only.lo <= lo and hi <= only.hi and not lo & 3:
-                read.queue = only.queue
+            return
+        read.targets = spans
+        if whole and only.kind == SQ and not lo & 3:
+            read.queue = only.queue
 
     def _down_completion(self, tlp: Tlp) -> None:
-        key = tlp.requester << 10 | tlp.tag
+        key = tag_key(tlp)
         read = self._up_tags.get(key)
         if read is None:
             self.unmatched["completion without a request"] += 1

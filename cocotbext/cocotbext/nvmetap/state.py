@@ -249,8 +249,16 @@ class Function:
         self.translations: dict[int, int] = {}
         self.shadow = False
         self.uncertain_memory = 0
+        """Queues that are not followed: in pieces, or with CQEs in the controller's memory."""
+        self.unseen_cqs: set[int] = set()
+        """CQs among them."""
         self.subsystem_reset = False
         """Whether the host asked for an NVM subsystem reset. The drive takes its link down a little later (NVMe 1.4, 7.3.1)."""
+
+
+def tag_key(tlp: Tlp) -> int:
+    """Return requester and tag of a request or of its completion as one number."""
+    return tlp.tag >> 8 << 24 | tlp.requester << 8 | tlp.tag & 0xFF
 
 
 def enabled_bytes(tlp: Tlp, address: int) -> tuple[int, int]:
