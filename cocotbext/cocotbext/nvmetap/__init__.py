@@ -8,7 +8,7 @@ from .perfetto import write_perfetto
 from .power import SupplyRail
 from .rules import Checker, Rule, Violation
 from .tlp import Direction, MalformedTlpError, Tlp, TlpKind, decode_tlp
-from .trace import TraceWriter
+from .trace import TraceWriter, play_trace
 
 __all__ = [
     "CallSource",
@@ -29,6 +29,7 @@ __all__ = [
     "TraceWriter",
     "Violation",
     "decode_tlp",
+    "play_trace",
     "watch_rail",
     "write_perfetto",
 ]

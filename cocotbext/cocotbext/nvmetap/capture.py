@@ -79,7 +79,7 @@ class _Tap:
 
 
 def write_capture(
-    path: Path,
+    path: Path | str,
     commands: Iterable[Command],
     rail: SupplyRail | None = None,
     *,
@@ -106,7 +106,7 @@ def write_capture(
         raise ValueError(f"interval_ps is {interval_ps}; it must be a multiple of {TICK_PS} above 0")
     seen = sorted((c for c in commands if _last_ps(c) is not None), key=_end_ps)
     with CaptureWriter(
-        path,
+        Path(path),
         rig={"model": "cocotbext-nvmetap"},
         conditions={"virtual": True},
         lba_size_bytes=block_bytes,

@@ -194,19 +194,20 @@ class Coverage:
             total[CommandKind(seen.opcode, seen.pointer, _bin(depth, _DEPTHS, _DEPTH_BINS), seen.size, seen.reset)] += 1
         return total
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path | str) -> None:
         """Write the counts as JSON; the file is whole or absent."""
         rows = [[*(getattr(kind, axis) for axis in AXES), count] for kind, count in sorted(self.counts.items())]
         text = json.dumps({"format": _FORMAT, "runs": self.runs, "resets": self.resets, "axes": AXES, "counts": rows}, indent=1)
+        path = Path(path)
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
         part.write_text(text + "\n", encoding="utf-8")
         part.replace(path)
 
     @classmethod
-    def load(cls, path: Path) -> Coverage:
+    def load(cls, path: Path | str) -> Coverage:
         """Read the counts of `save`. Raises CoverageError that names the file."""
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
             if data["format"] != _FORMAT or tuple(data["axes"]) != AXES:
                 raise CoverageError(f"{path} is no coverage of this version: it says {data['format']!r}")
             made = cls()
@@ -220,9 +221,9 @@ class Coverage:
         return made
 
     @classmethod
-    def merged(cls, paths: Iterable[Path]) -> Coverage:
+    def merged(cls, paths: Iterable[Path | str]) -> Coverage:
         """Return the sum of the files of several runs. Raises CoverageError if there is none."""
-        files = sorted(paths)
+        files = sorted(map(Path, paths))
         if not files:
             raise CoverageError("there is no file of coverage to merge")
         total = cls()
@@ -262,9 +263,9 @@ class Coverage:
         seen = [{axis: getattr(kind, axis) for axis in goal} for kind in self.counts]
         return [choice for choice in wanted if choice not in seen]
 
-    def write_page(self, path: Path, title: str = "NVMe coverage") -> None:
+    def write_page(self, path: Path | str, title: str = "NVMe coverage") -> None:
         """Write one HTML page that needs no other file and no network."""
-        path.write_text(self._page(title), encoding="utf-8")
+        Path(path).write_text(self._page(title), encoding="utf-8")
 
     def _page(self, title: str) -> str:
         counts = self.counts

@@ -131,8 +131,10 @@ class HostMemory:
     ) -> None:
         """Give ``cmd`` a range of host memory, cut at 4 KiB."""
         end = lo + size
-        if lo < function.own_hi and function.own_lo < end and self._in_own_memory(function, cmd, lo, kind):
-            return
+        if lo < function.own_hi and function.own_lo < end and self._is_own(function, lo):
+            cmd.elsewhere = True
+            if kind not in (DATA, META):
+                cmd.lists_open = max(cmd.lists_open, 1)
         if kind == DATA and cmd.capture is not None:
             kind = KEPT
         while lo < end:
@@ -156,16 +158,6 @@ class HostMemory:
     def _is_own(function: Function, address: int) -> bool:
         """Whether an address is in the controller's memory, which needs no link."""
         return any(lo <= address < hi for lo, hi in function.own)
-
-    def _in_own_memory(self, function: Function, cmd: Pending, address: int, kind: int) -> bool:
-        """Doubt a command with a buffer or a list in the controller's memory. Returns whether the address is there."""
-        if not self._is_own(function, address):
-            return False
-        cmd.doubt(Doubt.CONTROLLER_MEMORY)
-        if kind not in (DATA, META):
-            cmd.hidden = True
-            cmd.lists_open = 0
-        return True
 
     @staticmethod
     def _check_overlap(held: list[Span], span: Span) -> None:
@@ -261,7 +253,7 @@ class HostMemory:
     def _buffers_known(function: Function) -> bool:
         """Tell whether the ends of all buffers in flight are certain. Only then can an access be outside."""
         return not function.uncertain_memory and not any(
-            cmd.learnt or cmd.hidden or (cmd.expected is None and cmd.spans) for cmd in function.in_flight.values()
+            cmd.learnt or (cmd.elsewhere and cmd.lists_open) or (cmd.expected is None and cmd.spans) for cmd in function.in_flight.values()
         )
 
     @staticmethod

@@ -28,6 +28,7 @@ _COMPLETION_HEAD = struct.Struct(">HL").unpack_from
 _OTHER, _COMPLETION, _WRITE_32, _WRITE_64, _READ_32, _READ_64 = range(6)
 """Codes of plain TLPs; those of requests are odd for a header of 4 double words."""
 _DOWN, _UP = Direction
+_DISORDER = "a TLP at {} ps behind one of the {} at {} ps: the source must keep the order of time in each direction"
 _PLAIN = {0x60: _WRITE_64, 0x40: _WRITE_32, 0x4A: _COMPLETION, 0x00: _READ_32, 0x20: _READ_64}
 """Code by the first byte of a header."""
 
@@ -35,8 +36,8 @@ _PLAIN = {0x60: _WRITE_64, 0x40: _WRITE_32, 0x4A: _COMPLETION, 0x00: _READ_32, 0
 class LinkObserver(DriveRequests):
     """Finds NVMe commands in TLPs.
 
-    Call ``observer.feed(time_ps, Direction.DOWN, data)`` for each TLP, in the order of time. Finished commands come from
-    :meth:`commands`, or go to ``on_command``. :meth:`close` gives the commands that are still open.
+    Call ``observer.feed(time_ps, Direction.DOWN, data)`` for each TLP, in the order of their ends. Times of one direction must not fall.
+    Finished commands come from :meth:`commands`, or go to ``on_command``. :meth:`close` gives the commands that are still open.
     """
 
     def __init__(
@@ -52,11 +53,19 @@ class LinkObserver(DriveRequests):
             on_command: Receives each finished command; without it, they wait in a queue for :meth:`commands`.
             bar0: Address of BAR0 by function (bus, device and function number), for a start after enumeration.
             timeout_ps: Limit of rule TIMEOUT.
+
+        Raises:
+            ValueError: A function or an address in ``bar0`` is none, or ``timeout_ps`` is not above 0.
         """
+        if timeout_ps <= 0:
+            raise ValueError(f"timeout_ps is {timeout_ps}; it must be above 0")
         super().__init__(on_command, timeout_ps)
         self.tlps = 0
+        self._last_up_ps = self._last_down_ps = 0
         self._shapes: dict[bytes, tuple[int, int, int, int]] = {}
         for ident, address in (bar0 or {}).items():
+            if not (isinstance(ident, int) and 0 <= ident < 1 << 16 and isinstance(address, int) and 0 < address < 1 << 64):
+                raise ValueError(f"bar0 has {ident!r}: {address!r}; it maps numbers of functions such as 0x0100 to addresses")
             function = self._function(ident)
             function.bar = address
             self._sort_bars()
@@ -76,87 +85,99 @@ class LinkObserver(DriveRequests):
             data: Bytes as on the wire, with or without prefixes and digest. Bytes that are no TLP break rule TLP_MALFORMED.
 
         Raises:
-            ValueError: The time is earlier than the last TLP, or there is no such direction.
+            ValueError: The time is negative or earlier than the last TLP of the direction, or there is no such direction.
             TypeError: The time is no integer.
         """
-        if time_ps < self._now:
-            raise ValueError(f"a TLP at {time_ps} ps behind one at {self._now} ps: the source must keep the order of time")
         try:
             code, total, size, tag_high = self._shapes[data[:4]]
         except (KeyError, TypeError):
             time_ps, data = index(time_ps), bytes(data)
             code, total, size, tag_high = self._shape(data)
-        self.tlps += 1
-        self._now = time_ps
         if direction is _UP:
-            if code <= _COMPLETION or total != len(data):
-                self._any_tlp(time_ps, direction, data)
-                return
-            word, address = _HEAD_64(data, 4) if code & 1 else _HEAD_32(data, 4)
-            address &= ~3  # the lowest bits are a processing hint (2.2.7.1)
-            function = self._functions.get(word >> 16)
-            if function is not None and function.enabled and word & 0xFF == (0xFF if size > 4 else 0x0F):
-                if code >= _READ_32:
-                    if (address & 4095) + size <= 4096:
-                        self._plain_read(function, word >> 8 | tag_high, time_ps, address, address + size)
-                        return
-                else:
-                    span = function.up_writes.get(address >> 12)
-                    if span is None:
-                        if (
-                            size == 4
-                            and not (function.hmb and self._in_hmb(function, address))
-                            and self._message(function, time_ps, (address, _DWORD(data, total - 4)[0]))
-                        ):
-                            return
-                    elif span.kind == DATA:
-                        if span.lo <= address and address + size <= span.hi:
-                            cmd = span.cmd
-                            if cmd.first is None:
-                                cmd.first = time_ps
-                            cmd.last = time_ps
-                            cmd.moved += size
-                            span.hit = True
-                            return
-                    elif span.kind == CQ and size == 16 and not address & 15:
-                        self._cqe(function, span.queue, time_ps, address, data[total - 16 :])
-                        return
-        elif direction is not _DOWN:
-            self.tlps -= 1
+            if time_ps < self._last_up_ps:
+                raise ValueError(_DISORDER.format(time_ps, "drive", self._last_up_ps))
+            self._now = self._last_up_ps = time_ps
+            taken = code >= _WRITE_32 and total == len(data) and self._plain_request(time_ps, data, code, size, tag_high)
+        elif direction is _DOWN:
+            if time_ps < self._last_down_ps:
+                raise ValueError(_DISORDER.format(time_ps, "host", self._last_down_ps))
+            self._now = self._last_down_ps = time_ps
+            if code == _COMPLETION:
+                taken = total == len(data) and self._plain_completion(time_ps, data, size, tag_high)
+            else:
+                taken = size == 4 and _WRITE_32 <= code <= _WRITE_64 and total == len(data) and self._plain_doorbell(time_ps, data, code)
+        else:
             self.feed(time_ps, Direction(direction), data)
             return
-        elif code == _COMPLETION and total == len(data):
-            status_count, word = _COMPLETION_HEAD(data, 6)
-            key = word >> 8 | tag_high
-            read = self._up_tags.get(key)
-            if read is not None and status_count < 0x2000:
-                cmd = read.fast
-                if cmd is not None:
-                    if cmd.first is None:
-                        cmd.first = time_ps
-                    cmd.last = time_ps
-                    if size >= read.remaining:
-                        cmd.moved += read.remaining
-                        del self._up_tags[key]
-                    else:
-                        cmd.moved += size
-                        read.remaining -= size
-                    return
-                if read.queue is not None and size <= read.remaining:
-                    self._sqe_piece(read.queue.function, read.queue, read.time, read.end - read.remaining, data[12:])
-                    read.remaining -= size
-                    if not read.remaining:
-                        del self._up_tags[key]
-                    return
-        elif size == 4 and _WRITE_32 <= code <= _WRITE_64 and total == len(data):
-            word, address = _HEAD_64(data, 4) if code & 1 else _HEAD_32(data, 4)
-            if word & 0xFF == 0x0F:
-                address &= ~3
-                place = self._at_bar(address)
-                if place is not None and place[1] >= 0x1000 and address >> 12 not in place[0].controller_memory:
-                    self._doorbell_or_table(place[0], place[1], _DWORD(data, total - 4)[0], 15, time_ps)
-                    return
-        self._any_tlp(time_ps, direction, data)
+        self.tlps += 1
+        if not taken:
+            self._any_tlp(time_ps, direction, data)
+
+    def _plain_request(self, time_ps: int, data: bytes, code: int, size: int, tag_high: int) -> bool:
+        """Take a read or a write of the drive. Returns False if its full decoding is needed."""
+        word, address = _HEAD_64(data, 4) if code & 1 else _HEAD_32(data, 4)
+        address &= ~3  # the lowest bits are a processing hint (2.2.7.1)
+        function = self._functions.get(word >> 16)
+        if function is None or not function.enabled or word & 0xFF != (0xFF if size > 4 else 0x0F):
+            return False
+        if code >= _READ_32:
+            if (address & 4095) + size > 4096:
+                return False
+            self._plain_read(function, word >> 8 | tag_high, time_ps, address, address + size)
+            return True
+        span = function.up_writes.get(address >> 12)
+        if span is None:
+            return (
+                size == 4
+                and not (function.hmb and self._in_hmb(function, address))
+                and self._message(function, time_ps, (address, _DWORD(data, len(data) - 4)[0]))
+            )
+        if span.kind == DATA and span.lo <= address and address + size <= span.hi:
+            cmd = span.cmd
+            if cmd.first is None:
+                cmd.first = time_ps
+            cmd.last = time_ps
+            cmd.moved += size
+            span.hit = True
+            return True
+        if span.kind == CQ and size == 16 and not address & 15:
+            self._cqe(function, span.queue, time_ps, address, data[-16:])
+            return True
+        return False
+
+    def _plain_completion(self, time_ps: int, data: bytes, size: int, tag_high: int) -> bool:
+        """Take data or SQEs that the drive has asked for. Returns False if its full decoding is needed."""
+        status_count, word = _COMPLETION_HEAD(data, 6)
+        key = word >> 8 | tag_high
+        read = self._up_tags.get(key)
+        if read is None or status_count >= 0x2000:
+            return False
+        last = size >= read.remaining
+        cmd = read.fast
+        if cmd is not None:
+            if cmd.first is None:
+                cmd.first = time_ps
+            cmd.last = time_ps
+            cmd.moved += read.remaining if last else size
+        elif read.queue is not None and size <= read.remaining:
+            self._sqe_piece(read.queue.function, read.queue, read.time, read.end - read.remaining, data[12:])
+        else:
+            return False
+        if last:
+            del self._up_tags[key]
+        else:
+            read.remaining -= size
+        return True
+
+    def _plain_doorbell(self, time_ps: int, data: bytes, code: int) -> bool:
+        """Take a write of the host to a doorbell, or to the MSI-X table. Returns False if its full decoding is needed."""
+        word, address = _HEAD_64(data, 4) if code & 1 else _HEAD_32(data, 4)
+        address &= ~3
+        place = self._at_bar(address)
+        if word & 0xFF != 0x0F or place is None or place[1] < 0x1000 or address >> 12 in place[0].controller_memory:
+            return False
+        self._doorbell_or_table(place[0], place[1], _DWORD(data, len(data) - 4)[0], 15, time_ps)
+        return True
 
     def _shape(self, data: bytes) -> tuple[int, int, int, int]:
         """Return code, bytes of the TLP, bytes that it moves, and upper bits of a tag's key, from the first double word of a header.

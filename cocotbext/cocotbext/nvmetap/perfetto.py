@@ -15,7 +15,7 @@ INSTANTS = ("doorbell_ps", "fetch_ps", "first_data_ps", "last_data_ps", "cqe_ps"
 """Fields of :class:`Command` with its instants."""
 
 
-def write_perfetto(path: Path, commands: Iterable[Command], rail: SupplyRail | None = None) -> int:
+def write_perfetto(path: Path | str, commands: Iterable[Command], rail: SupplyRail | None = None) -> int:
     """Write a trace; return the number of commands in it.
 
     A command is a slice from its first instant to its last, in the row of its SQ. Its instants are marks in the slice. The rail gives a
@@ -37,7 +37,7 @@ def write_perfetto(path: Path, commands: Iterable[Command], rail: SupplyRail | N
     if rail is not None:
         events += _counter(rail)
     events.sort(key=lambda event: event.get("ts", 0.0))
-    path.write_text(json.dumps({"displayTimeUnit": "ns", "traceEvents": events}), encoding="utf-8")
+    Path(path).write_text(json.dumps({"displayTimeUnit": "ns", "traceEvents": events}), encoding="utf-8")
     return count
 
 

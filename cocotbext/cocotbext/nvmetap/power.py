@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
@@ -27,8 +28,10 @@ class SupplyRail:
         """Give voltage and current from ``time_ps`` on.
 
         Raises:
-            ValueError: The time is earlier than the last change.
+            ValueError: The time is earlier than the last change, or a value is no finite number.
         """
+        if not (math.isfinite(volts) and math.isfinite(amps)):
+            raise ValueError(f"the rail at {time_ps} ps has {volts} V and {amps} A: both must be finite")
         joules = 0.0
         if self._times_ps:
             if time_ps < self._times_ps[-1]:
@@ -61,7 +64,12 @@ class SupplyRail:
 
         The voltage is the mean of the interval. The product of both is the mean power, so sums of samples are exact energies. Where the
         mean voltage is 0, the current is the mean current.
+
+        Raises:
+            ValueError: ``interval_ps`` is not above 0.
         """
+        if interval_ps <= 0:
+            raise ValueError(f"interval_ps is {interval_ps}; it must be above 0")
         if not self._times_ps:
             return
         start_ps = self._times_ps[0]

@@ -231,6 +231,9 @@ class QueueEntries(Queues):
 
     def _settle(self, function: Function, cmd: Pending) -> None:
         """Compare the data of a completed command with its length, and learn an unknown format from it."""
+        if cmd.elsewhere and (cmd.lists_open or cmd.expected is None or cmd.moved + cmd.meta_bytes < cmd.expected):
+            cmd.doubt(Doubt.CONTROLLER_MEMORY)
+            cmd.lists_open = 0
         if cmd.expected is not None:
             uncertain = cmd.doubts is not None and not cmd.doubts.isdisjoint(_UNCOUNTED)
             if cmd.status == 0 and cmd.moved + cmd.meta_bytes != cmd.expected and not uncertain:

@@ -89,8 +89,16 @@ class Checker:
             disabled: Rules that are not reported.
             keep: Number of breaches to keep with their details; all are counted.
             logger: Receives a warning for each breach that is kept.
+
+        Raises:
+            ValueError: Something in ``disabled`` is no rule, or ``observer`` has a checker already.
         """
         self.disabled = frozenset(disabled)
+        strange = [repr(one) for one in self.disabled if not isinstance(one, Rule)]
+        if strange:
+            raise ValueError(f"no rule: {', '.join(sorted(strange))}; name rules as Rule.TIMEOUT")
+        if observer.on_violation is not None:
+            raise ValueError("the observer has a checker already: a Monitor has made its own, monitor.checker")
         self.violations: list[Violation] = []
         self.counts: Counter[Rule] = Counter()
         self._keep = keep
@@ -113,7 +121,7 @@ class Checker:
         """Whether no rule was broken."""
         return not self.counts
 
-    def write_junit(self, path: Path, suite: str = "nvmetap") -> None:
+    def write_junit(self, path: Path | str, suite: str = "nvmetap") -> None:
         """Write a JUnit file with a test case for each rule; a rule that is switched off is a skipped case."""
         root = ElementTree.Element(
             "testsuite",

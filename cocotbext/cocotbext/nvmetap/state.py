@@ -26,11 +26,11 @@ class Pending:
         "depth",
         "doorbell",
         "doubts",
+        "elsewhere",
         "expected",
         "fetch",
         "first",
         "head",
-        "hidden",
         "interrupt",
         "last",
         "learnt",
@@ -77,8 +77,8 @@ class Pending:
         self.cqe_queue: Cq | None = None
         self.tell = True
         self.learnt = False
-        self.hidden = False
-        """Whether a list that names its buffers is not on the link."""
+        self.elsewhere = False
+        """Whether a buffer or a list has an address in the controller's memory, and so may never be on the link."""
 
     def doubt(self, doubt: Doubt) -> None:
         if self.doubts is None:
