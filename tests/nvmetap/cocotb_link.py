@@ -85,6 +85,7 @@ async def watches_a_link_of_cocotbext_pcie(_dut: Any) -> None:
         assert command.doorbell_ps - times["doorbell"] < 200_000
     assert monitor.checker.passed, monitor.checker.violations
     assert monitor.finished() == []
+    assert not monitor.observer.unmatched, "enumeration is understood, with the completions of configuration writes"
 
 
 @cocotb.test()

@@ -7,8 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
-import venv
 from pathlib import Path
 
 import polars as pl
@@ -20,8 +18,6 @@ from wattbell.capture import open_capture
 from tests import needs
 from tests.nvmetap.wbt import watch
 from tests.nvmetap_models import simulate
-from tests.patience import PATIENCE_S
-from tools import wheels
 
 EXAMPLE = simulate.PACKAGE / "examples" / "controller"
 FOUND = {1: "CQE_PHASE", 2: "WRITE_OUTSIDE", 3: "INTERRUPT_EARLY"}
@@ -30,20 +26,6 @@ FOUND = {1: "CQE_PHASE", 2: "WRITE_OUTSIDE", 3: "INTERRUPT_EARLY"}
 @pytest.mark.needs("iverilog")
 def test_each_fault_of_the_drive_breaks_its_rule(tmp_path: Path) -> None:
     simulate.run("cocotb_watched", tmp_path)
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the Python of a venv with the wheels of the monitor and of Wattbell, and the packages of the tests' venv, not the checkout."""
-    place = tmp_path_factory.mktemp("venv")
-    venv.create(place / "venv", symlinks=True)
-    python = place / "venv" / "bin" / "python"
-    made = [str(wheels.monitor_wheel(place)), str(wheels.pure_wheel(place))]
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--python", str(python)]
-    subprocess.run([*pip, "install", "--no-deps", "--no-index", *made], check=True, timeout=PATIENCE_S)
-    (own,) = (place / "venv").glob("lib/python*/site-packages")
-    (own / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return python
 
 
 @pytest.mark.parametrize("simulator", ["icarus", "verilator"])

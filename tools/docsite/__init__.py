@@ -2,8 +2,8 @@
 
     python -m tools.docsite          the same as `make docs`
 
-docs/README.md gives the navigation. Two pages have a mark that the site replaces: docs/cli.md by all commands of the program, docs/api.md
-by the Python interface's docstrings. Every warning is an error: a dead link, an unknown anchor, a page that docs/README.md lacks.
+docs/README.md gives the navigation. Three pages have a mark that the site replaces: docs/cli.md by all commands of the program, docs/api.md
+and docs/nvmetap-api.md by the docstrings of two packages. Every warning is an error: a dead link, an unknown anchor, a page that docs/README.md lacks.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 COMMANDS = "<!-- make docs: the commands -->"
 PYTHON = "<!-- make docs: the Python interface -->"
+MONITOR = "<!-- make docs: the interface of cocotbext-nvmetap -->"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -53,12 +54,37 @@ def complete(app: Sphinx, name: str, source: list[str]) -> None:
         from tools.docsite import interface
 
         source[0] = source[0].replace(PYTHON, interface.reference())
+    if MONITOR in source[0]:
+        from tools.docsite import interface
+
+        source[0] = source[0].replace(MONITOR, interface.monitor_reference())
 
 
 def fields(app: Sphinx, kind: str, name: str, of: object, options: Any, lines: list[str]) -> None:
-    """Turn a docstring's lines `name: text` into a list of fields, and its names of pages into links."""
+    """Turn a docstring's lines `name: text` into a list of fields, its headings of lists into fields too, and its names of pages into links."""
+    lines[:] = sections_as_fields(lines)
     text = re.sub(r"(?<![`\w])docs/([\w-]+)\.md", r":doc:`/docs/\1`", "\n".join(lines))
     lines[:] = re.sub(r"^([a-z_]\w*(?:, [a-z_]\w*)*): (?=\S)", r":\1: ", text, flags=re.MULTILINE).split("\n")
+
+
+def sections_as_fields(lines: list[str]) -> list[str]:
+    """Return a docstring whose lists under `Parameters:` and `Raises:` have their entries as fields of Sphinx, at the margin."""
+    out: list[str] = []
+    kind = ""
+    for line in lines:
+        if line in ("Parameters:", "Raises:"):
+            kind = "param" if line == "Parameters:" else "raises"
+            out.append("")
+            continue
+        entry = re.match(r"    ([\w.]+): (.*)", line)
+        if kind and entry:
+            out.append(f":{kind} {entry[1]}: {entry[2]}")
+        elif kind and line.startswith("        "):
+            out.append(f"    {line.strip()}")
+        else:
+            kind = kind if not line else ""
+            out.append(line)
+    return out
 
 
 def start_page(app: Sphinx, error: Exception | None) -> None:

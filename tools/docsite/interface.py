@@ -1,8 +1,10 @@
-"""The Python interface, out of its docstrings: directives of Sphinx for everything public that docs/python.md names."""
+"""The Python interfaces, out of their docstrings: directives of Sphinx for everything public of `wattbell` and of `cocotbext.nvmetap`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+
+from importlib import import_module
 
 import wattbell
 from wattbell import api, errors
@@ -19,6 +21,53 @@ def reference() -> str:
     lines += section("A figure", "wattbell.measure.figure", ["Figure"])
     typed = [name for name, of in vars(result).items() if isinstance(of, type) and of.__module__ == result.__name__]
     lines += section("The result of an analysis", "wattbell.analysis.result", [name for name in typed if not name.startswith("_")])
+    return "\n".join(lines)
+
+
+MONITOR = {
+    "Monitor and observer": ("nvmetap", ("Monitor", "LinkObserver", "Command", "Doubt")),
+    "Sources of TLPs": ("nvmetap", ("TlpSource", "CallSource", "PcieLinkSource", "Direction", "play_trace")),
+    "Rules": ("nvmetap", ("Checker", "Rule", "Violation")),
+    "Power": ("nvmetap", ("SupplyRail", "watch_rail")),
+    "Results in files": ("nvmetap", ("write_perfetto", "TraceWriter")),
+    "A capture of Wattbell": ("nvmetap.capture", ("write_capture",)),
+    "Coverage": ("nvmetap.coverage", ("Coverage", "CommandKind", "SeenCommand", "CoverageError", "opcode_name")),
+    "Host model": (
+        "nvmetap.host",
+        (
+            "NvmeHost",
+            "HostQueue",
+            "PendingCommand",
+            "HostMemory",
+            "DataBuffer",
+            "HostError",
+            "CommandError",
+            "HostTimeoutError",
+            "at_blocks",
+            "now_ps",
+        ),
+    ),
+    "Drive model": ("nvmetap.drive", ("NvmeDrive", "DriveFault", "FaultOrder")),
+    "A design with streams": ("nvmetap.stream", ("StreamEndpoint",)),
+    "Queue entries": ("nvmetap.entries", ("Submission", "Completion", "PointerError", "descriptor", "data_pieces")),
+    "Decoding of TLPs": ("nvmetap", ("Tlp", "TlpKind", "MalformedTlpError", "decode_tlp")),
+}
+"""Sections of docs/nvmetap-api.md: module in `cocotbext`, and its public names."""
+
+
+def monitor_reference() -> str:
+    """Return the sections of the page of `cocotbext.nvmetap`.
+
+    A rule's line has its text and clause, which no docstring has.
+    """
+    lines: list[str] = []
+    for title, (module, names) in MONITOR.items():
+        lines += section(title, f"cocotbext.{module}", list(names))
+        if title == "Rules":
+            rules = import_module("cocotbext.nvmetap").Rule
+            lines += ["| rule | what must hold | clause |", "|---|---|---|"]
+            lines += [f"| `{rule.name}` | {rule.text} | {rule.clause} |" for rule in rules]
+            lines.append("")
     return "\n".join(lines)
 
 

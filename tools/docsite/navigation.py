@@ -12,7 +12,7 @@ START = "README"
 """The page that the site opens with; the file's name without its ending, from the root of the repository."""
 INDEX = "docs/README"
 """The page with the tables."""
-PAGES = ("*.md", "docs/**.md", "hw/*.md", "firmware/*.md")
+PAGES = ("*.md", "docs/**.md", "hw/*.md", "firmware/*.md", "cocotbext/*.md")
 """Patterns of the files that are pages."""
 
 

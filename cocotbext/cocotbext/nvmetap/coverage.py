@@ -251,6 +251,7 @@ class Coverage:
         """Return the combinations of a goal that no command has.
 
         goal: values wanted of some axes, such as ``{"opcode": ["02h read"], "depth": ["1", "2"]}``; all combinations are wanted.
+
         Raises CoverageError for an axis or a range that does not exist.
         """
         wanted: list[dict[str, str]] = [{}]

@@ -227,10 +227,10 @@ class LinkObserver(DriveRequests):
         elif kind in (TlpKind.CONFIG_WRITE, TlpKind.CONFIG_READ):
             if direction is _UP:
                 self.unmatched["configuration request of the drive: are the directions exchanged?"] += 1
-            elif kind is TlpKind.CONFIG_WRITE:
-                self._config_write(tlp)
             else:
                 self._down_tags[tag_key(tlp)] = (self._function(tlp.completer), -1, tlp.register, 4)
+                if kind is TlpKind.CONFIG_WRITE:
+                    self._config_write(tlp)
         elif kind is TlpKind.MESSAGE and direction is _UP and 0x20 <= tlp.message_code <= 0x27:
             if tlp.message_code < 0x24:
                 self._intx(tlp)
