@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import importlib
 import inspect
 import re
 import subprocess
@@ -25,6 +26,7 @@ import typer
 import wattbell
 from wattbell.cli.app import app
 
+from cocotbext import nvmetap
 from tests import needs
 from tests.docs.pages import ROOT, pages
 
@@ -182,6 +184,20 @@ def test_every_public_name_of_the_package_is_there(site: Site) -> None:
     assert len(names) > 25 and names <= ids, names - ids
 
 
+def test_every_public_name_of_the_monitor_is_there(site: Site) -> None:
+    """Those that the package exports, and each class and function of its models; with the parameters of a constructor."""
+    found = site.pages["docs/nvmetap-api.html"]
+    names = {f"cocotbext.nvmetap.{name}" for name in nvmetap.__all__ if name != "TlpSink"}
+    for name in ("capture", "coverage", "drive", "entries", "host", "stream"):
+        module = importlib.import_module(f"cocotbext.nvmetap.{name}")
+        public = {
+            one: of for one, of in vars(module).items() if not one.startswith("_") and getattr(of, "__module__", "") == module.__name__
+        }
+        names |= {f"{module.__name__}.{one}" for one, of in public.items() if inspect.isclass(of) or inspect.isfunction(of)}
+    assert len(names) > 45 and names <= found.ids, names - found.ids
+    assert "for a start after enumeration" in found.text
+
+
 FAULTS = {
     "link": ("[x](nowhere.md)", "nowhere.md"),
     "anchor": ("[x](sound.md#nowhere)", "nowhere"),
@@ -239,7 +255,15 @@ def test_in_a_browser_search_finds_pages_and_nothing_is_wider_than_the_window(si
         page = browser.new_page(viewport={"width": 390, "height": 800})
         page.on("request", lambda request: wrong.append(request.url) if not request.url.startswith((address, "data:")) else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        for name in ("index.html", "docs/cli.html", "docs/api.html", "docs/registers.html", "docs/energy.html", "hw/README.html"):
+        for name in (
+            "index.html",
+            "docs/cli.html",
+            "docs/api.html",
+            "docs/nvmetap-api.html",
+            "docs/registers.html",
+            "docs/energy.html",
+            "hw/README.html",
+        ):
             for width in (390, 1280):
                 page.set_viewport_size({"width": width, "height": 800})
                 page.goto(address + name)

@@ -46,7 +46,7 @@ def steps(text: str) -> list[Step]:
     before: Token | None = None
     for token in parsed(text):
         if token.type == "fence":
-            names = re.findall(r"as\s`(\w+\.(?:py|v))`", before.content) if before is not None and token.info in ("python", "verilog") else []
+            names = re.findall(r"as\s`(\w+\.(?:py|v))`", before.content) if before and token.info in ("python", "verilog") else []
             found.append(Step(token.info, token.content, names[0] if names else ""))
         if token.type == "inline":
             before = token

@@ -3,7 +3,9 @@
     python -m tools.docsite          the same as `make docs`
 
 docs/README.md gives the navigation. Three pages have a mark that the site replaces: docs/cli.md by all commands of the program, docs/api.md
-and docs/nvmetap-api.md by the docstrings of two packages. Every warning is an error: a dead link, an unknown anchor, a page that docs/README.md lacks.
+and docs/nvmetap-api.md by the docstrings of two packages.
+
+Every warning is an error: a dead link, an unknown anchor, a page that docs/README.md lacks.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ def complete(app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def fields(app: Sphinx, kind: str, name: str, of: object, options: Any, lines: list[str]) -> None:
-    """Turn a docstring's lines `name: text` into a list of fields, its headings of lists into fields too, and its names of pages into links."""
+    """Turn a docstring's lines `name: text` and its lists of parameters into fields, and its names of pages into links."""
     lines[:] = sections_as_fields(lines)
     text = re.sub(r"(?<![`\w])docs/([\w-]+)\.md", r":doc:`/docs/\1`", "\n".join(lines))
     lines[:] = re.sub(r"^([a-z_]\w*(?:, [a-z_]\w*)*): (?=\S)", r":\1: ", text, flags=re.MULTILINE).split("\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-
 from importlib import import_module
 
 import wattbell
@@ -62,7 +61,7 @@ def monitor_reference() -> str:
     """
     lines: list[str] = []
     for title, (module, names) in MONITOR.items():
-        lines += section(title, f"cocotbext.{module}", list(names))
+        lines += section(title, f"cocotbext.{module}", list(names), made=True)
         if title == "Rules":
             rules = import_module("cocotbext.nvmetap").Rule
             lines += ["| rule | what must hold | clause |", "|---|---|---|"]
@@ -71,12 +70,16 @@ def monitor_reference() -> str:
     return "\n".join(lines)
 
 
-def section(title: str, module: str, names: list[str], below: str = "") -> Iterator[str]:
-    """Yield a heading and a directive for each name; without constants, and without the class that has a section of its own."""
+def section(title: str, module: str, names: list[str], below: str = "", made: bool = False) -> Iterator[str]:
+    """Yield a heading and a directive for each name; without constants, and without the class that has a section of its own.
+
+    made: the docstring of a class's `__init__` follows that of the class
+    """
     yield from (f"## {title}", "", "```{eval-rst}")
     for name in sorted(names, key=lambda one: one[0].isupper()):  # functions first
         if name.startswith("__") or name == below:
             continue
         kind = "class" if name[0].isupper() else "function"
-        yield from (f".. auto{kind}:: {module}.{name}", *(["   :members:", "   :undoc-members:", ""] if kind == "class" else [""]))
+        options = ["   :members:", "   :undoc-members:", *["   :class-doc-from: both"] * made] if kind == "class" else []
+        yield from (f".. auto{kind}:: {module}.{name}", *options, "")
     yield from ("```", "")
