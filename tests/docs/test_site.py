@@ -194,7 +194,7 @@ def test_every_public_name_of_the_monitor_is_there(site: Site) -> None:
             one: of for one, of in vars(module).items() if not one.startswith("_") and getattr(of, "__module__", "") == module.__name__
         }
         names |= {f"{module.__name__}.{one}" for one, of in public.items() if inspect.isclass(of) or inspect.isfunction(of)}
-    assert len(names) > 45 and names <= found.ids, names - found.ids
+    assert len(names) >= 45 and names <= found.ids, names - found.ids
     assert "for a start after enumeration" in found.text
 
 

@@ -1,4 +1,4 @@
-"""A venv on the wheels, for tests of what a stranger gets."""
+"""A venv on the wheels, for tests outside the checkout."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def fields(app: Sphinx, kind: str, name: str, of: object, options: Any, lines: l
 
 
 def sections_as_fields(lines: list[str]) -> list[str]:
-    """Return a docstring whose lists under `Parameters:` and `Raises:` have their entries as fields of Sphinx, at the margin."""
+    """Turn the entries under `Parameters:` and `Raises:` into fields of Sphinx, at the margin."""
     out: list[str] = []
     kind = ""
     for line in lines:

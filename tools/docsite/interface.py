@@ -73,7 +73,7 @@ def monitor_reference() -> str:
 def section(title: str, module: str, names: list[str], below: str = "", made: bool = False) -> Iterator[str]:
     """Yield a heading and a directive for each name; without constants, and without the class that has a section of its own.
 
-    made: the docstring of a class's `__init__` follows that of the class
+    made: show the docstring of `__init__` behind the class's own
     """
     yield from (f"## {title}", "", "```{eval-rst}")
     for name in sorted(names, key=lambda one: one[0].isupper()):  # functions first
