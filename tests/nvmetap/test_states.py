@@ -255,7 +255,7 @@ def _place_bar(played: Traffic, register: int, value: int, mask: int) -> None:
 
 
 def test_a_list_in_the_controllers_memory_is_doubted() -> None:
-    """Nobody sees what it names: data to any page is legal, and no rule fires. The next command without one is strict again."""
+    """The list is hidden: data to any page is legal, and no rule fires. The rules are strict for the next command."""
     played = traffic(8, 3)
     pages = [played.buffer(4096) for _ in range(3)]
     entry = played.sqe(played.queues[1], 2, nsid=2, prp1=pages[0], prp2=CMB, cdw12=2)

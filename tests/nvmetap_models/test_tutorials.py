@@ -56,7 +56,7 @@ def steps(text: str) -> list[Step]:
 def follow(text: str, folder: Path, python: Path) -> list[str]:
     """Save and type the blocks of a page in a folder; return the lines typed.
 
-    Each line of a block of text must be a line of the output, or the end of one, of the block of commands before.
+    The commands before a block of text must print each of its lines, perhaps behind other words.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "WATTBELL"))}
     programs = [str(python.parent), str(Path(sys.executable).parent), os.environ["PATH"]]
