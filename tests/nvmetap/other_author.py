@@ -37,6 +37,7 @@ COVERS: dict[Doubt, frozenset[str]] = {
     Doubt.DATA_SPLIT_DIRECTION: _DATA,
     Doubt.INTERRUPT_GUESSED: frozenset({"interrupt"}),
     Doubt.INTERRUPT_UNKNOWN: frozenset({"interrupt"}),
+    Doubt.SQID_WRONG: _END,
     Doubt.NOT_COMPLETED: _END,
     Doubt.HEAD_UNSEEN: frozenset({"interrupt", "head"}),
 }

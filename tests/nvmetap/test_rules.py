@@ -9,7 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from cocotbext.nvmetap import Checker, Direction, LinkObserver, Rule
+from cocotbext.nvmetap import Checker, Direction, Doubt, LinkObserver, Rule
 
 from tests.nvmetap.traffic import BAR, PAGE, Packet, Traffic, traffic
 
@@ -309,3 +309,31 @@ def test_overrun_begins_at_the_first_cqe_without_room() -> None:
     written = [p.time_ps for p in played.packets if p.label == "cqe" and p.facts["queue"].qid == 1]
     overruns = [breach.time_ps for breach in _check(played).violations if breach.rule is Rule.CQ_OVERRUN]
     assert overruns[0] == written[23]
+
+
+@pytest.mark.parametrize("sqid", [0, 0x4002])
+def test_wrong_sqid_in_each_cqe_breaks_one_rule_and_leaves_no_command_open(sqid: int) -> None:
+    """Simple models of a drive leave SQID at 0."""
+    played = traffic(9, 60)
+    entries = [packet for packet in played.packets if packet.label == "cqe" and _io(packet)]
+    for packet in entries:
+        struct.pack_into("<H", packet.data, packet.header + 10, sqid)
+    observer = LinkObserver()
+    checker = Checker(observer)
+    for packet in played.packets:
+        observer.feed(packet.time_ps, Direction.DOWN if packet.down else Direction.UP, bytes(packet.data))
+    observer.close()
+    commands = list(observer.commands())
+    assert checker.counts == {Rule.CQE_NO_COMMAND: len(entries)}
+    told = sorted((one.sqid, one.cid, one.cqe_ps, one.head_ps) for one in played.truth)
+    assert sorted((c.sqid, c.cid, c.cqe_ps, c.head_ps) for c in commands) == told
+    assert all(c.doubts == ((Doubt.SQID_WRONG,) if c.sqid else ()) for c in commands)
+
+
+def test_wrong_head_pointer_in_each_cqe_breaks_one_rule() -> None:
+    """The host goes on, as it takes slots of completed commands for free."""
+    played = traffic(10, 60)
+    entries = [packet for packet in played.packets if packet.label == "cqe" and _io(packet)]
+    for packet in entries:
+        struct.pack_into("<H", packet.data, packet.header + 8, packet.facts["size"])
+    assert _check(played).counts == {Rule.CQE_SQHD: len(entries)}

@@ -34,6 +34,7 @@ FLAGS = {
     Doubt.INTERRUPT_GUESSED: CommandFlag.GUESS,
     Doubt.INTERRUPT_UNKNOWN: CommandFlag.GUESS,
     Doubt.CID_REUSED: CommandFlag.CID_REUSED,
+    Doubt.SQID_WRONG: CommandFlag.GUESS,
     Doubt.NOT_COMPLETED: CommandFlag.ABORTED,
     Doubt.HEAD_UNSEEN: CommandFlag(0),
     Doubt.RESET_UNSEEN: CommandFlag.GUESS,

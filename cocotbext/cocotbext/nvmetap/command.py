@@ -26,6 +26,7 @@ class Doubt(enum.Enum):
     INTERRUPT_GUESSED = "the interrupt message could be another vector's"
     INTERRUPT_UNKNOWN = "messages that may be this command's interrupt were not understood"
     CID_REUSED = "the CID was in flight already"
+    SQID_WRONG = "the CQE names another SQ; the CID alone tells the command"
     NOT_COMPLETED = "no CQE was seen: reset, deleted queue, or end of the observation"
     HEAD_UNSEEN = "no CQ head doorbell was seen before reset, deletion or end"
     RESET_UNSEEN = "the controller began anew without a reset on the link"

@@ -173,6 +173,10 @@ class QueueEntries(Queues):
         cmd = function.in_flight.pop(sqid << 16 | cid, None)
         if cmd is None and sq is not None:
             cmd = self._unfetched(function, sq, cid)
+        if cmd is None and (sq is None or sq.cqid != cq.qid):
+            cmd = self._of_another_queue(function, cq, sqid, cid, time_ps)
+            if cmd is not None:
+                sq = cmd.sq
         if slot == cq.tail:
             cq.tail += 1
             if cq.tail == cq.size:
@@ -185,7 +189,7 @@ class QueueEntries(Queues):
             return
         if sq.cqid != cq.qid:
             self._breach(Rule.CQE_QUEUE, time_ps, function, f"SQ {sqid} belongs to CQ {sq.cqid}, not {cq.qid}")
-        self._head_pointer(function, sq, sqhd, time_ps)
+        self._head_pointer(function, cmd, sqhd, time_ps)
         sq.in_flight -= 1
         cmd.cqe = time_ps
         cmd.status = status >> 1
@@ -196,11 +200,25 @@ class QueueEntries(Queues):
         self._settle(function, cmd)
         if cmd.spans:
             self._release(cmd)
-        if sqid == 0:
+        if sq.qid == 0:
             self._admin_done(function, cmd)
         start = cmd.doorbell
         if start is not None and time_ps - start > self._timeout_ps:
             self._check_time(cmd, time_ps)
+
+    def _of_another_queue(self, function: Function, cq: Cq, sqid: int, cid: int, time_ps: int) -> Pending | None:
+        """Find the only command with the CID among the SQs of a CQ, where the CQE names an SQ of no or of another CQ.
+
+        Without it, one wrong field would leave the command open, and its next use of the CID would break a rule too.
+        """
+        found = [sq.qid << 16 | cid for sq in function.sqs.values() if sq.cqid == cq.qid and sq.qid << 16 | cid in function.in_flight]
+        if len(found) != 1:
+            return None
+        cmd = function.in_flight.pop(found[0])
+        cmd.doubt(Doubt.SQID_WRONG)
+        self._breach(Rule.CQE_NO_COMMAND, time_ps, function, f"CQ {cq.qid}: SQ {sqid} CID {cid}, where SQ {cmd.sq.qid} has this CID")
+        self.unmatched["CQE with a wrong SQID"] += 1
+        return cmd
 
     def _unfetched(self, function: Function, sq: Sq, cid: int) -> Pending | None:
         """Find the command of a CQE among SQEs that were read before their doorbell."""
@@ -223,11 +241,16 @@ class QueueEntries(Queues):
                 return function.in_flight.pop(sq.qid << 16 | cid, None)
         return None
 
-    def _head_pointer(self, function: Function, sq: Sq, sqhd: int, time_ps: int) -> None:
-        if sqhd >= sq.size or (not sq.shadow and (sqhd - sq.head) % sq.size > (sq.tail - sq.head) % sq.size):
-            self._breach(Rule.CQE_SQHD, time_ps, function, f"SQ {sq.qid}: head {sqhd}, last head {sq.head}, tail {sq.tail}")
-        else:
+    def _head_pointer(self, function: Function, cmd: Pending, sqhd: int, time_ps: int) -> None:
+        sq = cmd.sq
+        used = (sq.tail - sq.head) % sq.size
+        if sqhd < sq.size and (sq.shadow or (sqhd - sq.head) % sq.size <= used):
             sq.head = sqhd
+            return
+        self._breach(Rule.CQE_SQHD, time_ps, function, f"SQ {sq.qid}: head {sqhd}, last head {sq.head}, tail {sq.tail}")
+        passed = (cmd.slot + 1) % sq.size  # the drive has taken the completed SQE at least
+        if (passed - sq.head) % sq.size <= used:
+            sq.head = passed
 
     def _settle(self, function: Function, cmd: Pending) -> None:
         """Compare the data of a completed command with its length, and learn an unknown format from it."""
