@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
 from pathlib import Path
 
 from cocotb_tools.runner import get_runner
@@ -17,10 +18,11 @@ def paths() -> str:
     return os.pathsep.join((str(PACKAGE), str(ROOT)))
 
 
-def run(module: str, folder: Path, *, testcase: str | None = None, env: dict[str, str] | None = None) -> None:
+def run(module: str, folder: Path, *, testcase: str | None = None, env: dict[str, str] | None = None, before: Sequence[str] = ()) -> None:
     """Run a cocotb module in Icarus Verilog. Raises AssertionError with the end of the log if a test fails or none ran.
 
     module: name in this folder, or full name
+    before: modules that cocotb imports before it
     """
     top = folder / "top.v"
     top.write_text("module top;\nendmodule\n")
@@ -29,7 +31,7 @@ def run(module: str, folder: Path, *, testcase: str | None = None, env: dict[str
     runner.build(sources=[top], hdl_toplevel="top", build_dir=folder, timescale=("1ns", "1ps"), log_file=folder / "build.log")
     try:
         results = runner.test(
-            test_module=module if "." in module else f"tests.nvmetap_models.{module}",
+            test_module=[*before, module if "." in module else f"tests.nvmetap_models.{module}"],
             hdl_toplevel="top",
             build_dir=folder,
             test_dir=folder,

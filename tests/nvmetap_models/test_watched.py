@@ -28,6 +28,19 @@ def test_each_fault_of_the_drive_breaks_its_rule(tmp_path: Path) -> None:
     simulate.run("cocotb_watched", tmp_path)
 
 
+@pytest.mark.needs("iverilog")
+def test_a_bench_that_knows_nothing_of_the_monitor_is_watched(tmp_path: Path) -> None:
+    env = {"NVMETAP_REPORT": str(tmp_path / "links.json"), "ISSUED": str(tmp_path / "issued.json")}
+    simulate.run("cocotb_unwatched", tmp_path, env=env, before=("cocotbext.nvmetap.watch",))
+    busy, idle = json.loads((tmp_path / "links.json").read_text())
+    done = [command for command in busy["commands"] if command["sqid"]]
+    issued = json.loads((tmp_path / "issued.json").read_text())
+    assert [[command["opcode"], command["slba"], command["blocks"]] for command in done] == issued
+    assert all(command["status"] == 0 and command["doubts"] == [] for command in done)
+    assert busy["tlps"] > 10 * len(done) and busy["breaches"] == {}
+    assert idle["tlps"] == 0 and idle["commands"] == []
+
+
 @pytest.mark.parametrize("simulator", ["icarus", "verilator"])
 def test_the_example_finds_its_three_bugs(simulator: str, installed: Path, tmp_path: Path) -> None:
     """The example outside the checkout, on the wheels."""
