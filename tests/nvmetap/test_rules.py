@@ -331,7 +331,7 @@ def test_wrong_sqid_in_each_cqe_breaks_one_rule_and_leaves_no_command_open(sqid:
 
 
 def test_wrong_head_pointer_in_each_cqe_breaks_one_rule() -> None:
-    """The host goes on, as it takes slots of completed commands for free."""
+    """The host goes on: a completed command leaves its slot."""
     played = traffic(10, 60)
     entries = [packet for packet in played.packets if packet.label == "cqe" and _io(packet)]
     for packet in entries:

@@ -1,4 +1,4 @@
-"""A test bench that knows nothing of the monitor. It writes what it issued to a file."""
+"""A test bench without the monitor. It writes its own commands to a file."""
 
 from __future__ import annotations
 
