@@ -13,6 +13,9 @@ from .state import (
 )
 from .tlp import Tlp
 
+_LATE_PS = 50_000_000
+"""A drive may send a message for each CQE. An earlier message may have made the host consume the CQE of one that waited for the link."""
+
 
 class Interrupts(QueueEntries):
     """Finds the message that announces a CQE."""
@@ -31,7 +34,7 @@ class Interrupts(QueueEntries):
             function.candidates.pop(key, None)
             queues = [cq for cq in function.cqs.values() if cq.ien and cq.vector == vector]
             owed = any(cq.owed or cq.unread for cq in queues)
-            if not self._interrupt(queues, time_ps, function) and queues and not owed:
+            if not self._interrupt(queues, time_ps, function) and queues and not owed and not _is_late(queues, time_ps):
                 self._breach(Rule.INTERRUPT_EARLY, time_ps, function, f"vector {vector}: no CQE waits")
             return True
         mapped = set(function.vector_of.values())
@@ -88,6 +91,9 @@ class Interrupts(QueueEntries):
             for cmd in cq.waiting:
                 cmd.interrupt = time_ps
                 found = True
+            if len(cq.waiting) > 1 and not cq.shares:
+                cq.spare.extend(cmd.cqe for cmd in cq.waiting[:-1] if cmd.cqe is not None)
+            _expire(cq, time_ps)
             cq.waiting = []
             cq.owed = False
             if cq.late:
@@ -98,3 +104,19 @@ class Interrupts(QueueEntries):
                     self._finish(cmd)
                 cq.late = []
         return found
+
+
+def _is_late(queues: list[Cq], time_ps: int) -> bool:
+    """Whether a message may be of a CQE that shared another one's message lately, of a drive that sends one for each CQE."""
+    for cq in queues:
+        _expire(cq, time_ps)
+        if cq.spare and not cq.shares:
+            cq.spare.popleft()
+            return True
+    return False
+
+
+def _expire(cq: Cq, time_ps: int) -> None:
+    while cq.spare and cq.spare[0] < time_ps - _LATE_PS:
+        cq.spare.popleft()
+        cq.shares = True

@@ -248,7 +248,8 @@ class QueueEntries(Queues):
             sq.head = sqhd
             return
         self._breach(Rule.CQE_SQHD, time_ps, function, f"SQ {sq.qid}: head {sqhd}, last head {sq.head}, tail {sq.tail}")
-        passed = (cmd.slot + 1) % sq.size  # the drive has taken the completed SQE at least
+        # The drive has taken the completed SQE at least.
+        passed = next(((slot + 1) % sq.size for slot, held in sq.ring.items() if held is cmd), sq.head)
         if (passed - sq.head) % sq.size <= used:
             sq.head = passed
 

@@ -46,7 +46,7 @@ class Rule(enum.Enum):
     WRITE_OUTSIDE = "NVMe 1.4, 4.3 and 4.4", "the drive writes only to memory that the host gave"
     READ_OUTSIDE = "NVMe 1.4, 4.3 and 4.4", "the drive reads only memory that the host gave"
     DATA_COUNT = "NVMe 1.4, 4.3 and NVM read, write", "a successful command moves its length in full, and no byte twice"
-    INTERRUPT_EARLY = "NVMe 1.4, 7.5", "an interrupt follows a CQE that the host has not consumed"
+    INTERRUPT_EARLY = "NVMe 1.4, 7.5", "an interrupt follows a CQE, which the host may have consumed meanwhile"
     ADMIN_WHILE_ENABLED = "NVMe 1.4, 3.1.8 to 3.1.10", "AQA, ASQ and ACQ are written only while CC.EN is 0"
     TIMEOUT = "host's time limit", "a command completes within the limit"
     TLP_MALFORMED = "PCIe 2.2", "a TLP is as long as its header says"

@@ -154,7 +154,9 @@ class Cq:
         "partial",
         "phase",
         "qid",
+        "shares",
         "size",
+        "spare",
         "tail",
         "unread",
         "vector",
@@ -174,6 +176,10 @@ class Cq:
         self.waiting: list[Pending] = []
         self.late: list[Pending] = []
         self.owed = False
+        self.spare: deque[int] = deque()
+        """CQEs' times that shared the message of a later CQE; each may still have a message of its own."""
+        self.shares = False
+        """The drive tells of several CQEs by one message: a CQE never had one of its own."""
         self.partial: dict[int, tuple[bytearray, int]] = {}
 
 
