@@ -26,7 +26,7 @@ _HEAD_64 = struct.Struct(">LQ").unpack_from
 _COMPLETION_HEAD = struct.Struct(">HL").unpack_from
 """Status and byte count of a completion; requester, tag and lower address as one number."""
 _OTHER, _COMPLETION, _WRITE_32, _WRITE_64, _READ_32, _READ_64 = range(6)
-"""Codes of plain TLPs; those of requests are odd for a header of 4 double words."""
+"""Codes of plain TLPs; a request's code is odd if its header has 4 double words."""
 _DOWN, _UP = Direction
 _DISORDER = "a TLP at {} ps behind one of the {} at {} ps: the source must keep the order of time in each direction"
 _PLAIN = {0x60: _WRITE_64, 0x40: _WRITE_32, 0x4A: _COMPLETION, 0x00: _READ_32, 0x20: _READ_64}

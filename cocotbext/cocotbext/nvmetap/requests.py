@@ -38,6 +38,10 @@ class DriveRequests(Registers):
             self.unmatched["zero-length write"] += 1
             return
         address = tlp.address
+        if tlp.at == 3:
+            self.unmatched["write to an address of a process"] += 1
+            self._doubt_data(function)
+            return
         if tlp.at == 2:
             known = self._translated(function, address)
             if known is None:
@@ -100,6 +104,10 @@ class DriveRequests(Registers):
             read.at = 3
             return
         if tlp.at == 1:
+            return
+        if tlp.at == 3:
+            self.unmatched["read of an address of a process"] += 1
+            self._doubt_data(function)
             return
         if tlp.at == 2:
             known = self._translated(function, address)

@@ -179,7 +179,7 @@ class Cq:
         self.spare: deque[int] = deque()
         """CQEs' times that shared the message of a later CQE; each may still have a message of its own."""
         self.shares = False
-        """The drive tells of several CQEs by one message: a CQE never had one of its own."""
+        """One message announces several CQEs: a CQE never had its own message."""
         self.partial: dict[int, tuple[bytearray, int]] = {}
 
 

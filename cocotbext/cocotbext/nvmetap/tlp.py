@@ -55,7 +55,7 @@ class Tlp:
     first_be: int = 0
     last_be: int = 0
     at: int = 0
-    """Address type: 0 untranslated, 1 translation request, 2 translated."""
+    """Address type: 0 untranslated, 1 translation request, 2 translated; 3 untranslated, in the address space of a process."""
     completer: int = 0
     """Completer ID of a completion, target of a configuration request."""
     status: int = 0
@@ -85,6 +85,11 @@ def skip_prefixes(data: bytes) -> int:
     while offset < len(data) and data[offset] >> 5 == 4:
         offset += 4
     return offset
+
+
+def names_process(prefixes: bytes) -> bool:
+    """Return whether one of these TLP prefixes has a PASID: Fmt 100b, Type 1 0001b (6.20.2.1)."""
+    return 0x91 in prefixes[::4]
 
 
 def decode_tlp(time_ps: int, direction: Direction, data: bytes) -> Tlp:
@@ -174,7 +179,7 @@ def decode_tlp(time_ps: int, direction: Direction, data: bytes) -> Tlp:
         address=address & ~3,
         first_be=be & 15,
         last_be=be >> 4,
-        at=b2 >> 2 & 3,
+        at=b2 >> 2 & 3 or 3 * names_process(data[:at_byte]),
         poisoned=poisoned,
         traffic_class=traffic_class,
     )

@@ -34,7 +34,7 @@ class WatchedLink:
         self._commands: list[dict[str, Any]] = []
 
     def report(self) -> dict[str, Any]:
-        """Return what the monitor found, as JSON can hold it. Open commands stay out."""
+        """Return the monitor's findings in types of JSON. Open commands stay out."""
         for command in self.monitor.finished():
             fields = asdict(command)
             fields["doubts"] = [doubt.name for doubt in command.doubts]

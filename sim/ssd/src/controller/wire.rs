@@ -152,7 +152,7 @@ impl<S: BusSink> Controller<S> {
         self.reply(request, answers.collect(), false);
     }
 
-    /// Writes whole double words; registers take no others (NVM Express 1.4, 3.1).
+    /// Writes whole double words; registers take no others (NVMe, Controller Registers).
     fn write_asked(&mut self, request: &Tlp, asked: &Asked, first: Ps) {
         let (Some(offset), false) = (self.in_bar0(asked), request.header.is_poisoned()) else { return self.discard() };
         let words = request.payload.iter().flat_map(|data| data.chunks_exact(4)).zip((0..).step_by(4));

@@ -259,7 +259,7 @@ fn registers_are_read_byte_by_byte_and_foreign_addresses_are_refused() {
     host.configure(4, 2);
     let answer = host.ask(&version).remove(0);
     assert_eq!((completion(&answer).byte_count, completion(&answer).lower_address), (2, 9));
-    assert_eq!(answer.payload.as_ref().unwrap()[1..3], [3, 1], "NVMe 1.3: minor and major version");
+    assert_eq!(answer.payload.as_ref().unwrap()[1..3], [3, 1], "VS: minor and major version");
     let long = host.ask(&tlp::mem_read(ME, 4, BAR + 0x40, 256));
     assert_eq!(long.iter().map(|tlp| completion(tlp).byte_count).collect::<Vec<_>>(), [256, 128]);
     for foreign in [tlp::mem_read(ME, 4, BAR - 4, 4), tlp::mem_read(ME, 4, 1 << 40, 4)] {
