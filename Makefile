@@ -11,7 +11,7 @@ OUT ?= build/demo
 LEVEL ?= dev
 only_run = $(if $(filter run,$(LEVEL)),$(1))
 
-.PHONY: help setup sim controller rtl verilog rtl-all rtl-tests wheels wheels-check guest openhtf demo test long bare test-python test-rust lint lint-rtl lint-javascript docs box bench-page compare formal tap alignments gates load false-calls firmware-gate verdicts tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy traffic soak requirements mutants clean
+.PHONY: help setup sim controller rtl verilog litex rtl-all rtl-tests wheels wheels-check guest openhtf demo test long bare test-python test-rust lint lint-rtl lint-javascript docs box bench-page compare formal tap alignments gates load false-calls firmware-gate verdicts tracker bitstream kintex7 afe board board-files calibrate firmware firmware-core fuzz seeds-check reference bench energy traffic soak requirements mutants clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -47,6 +47,9 @@ rtl-all: rtl  ## the same with the ADC's serial pins simulated as well (benchmar
 rtl-tests: setup controller  ## the same, built soon rather than fast, for the tests
 	@$(PY) -m wattbell_gateware.generate --out build/rtl
 	@sim/rig/build-rtl.sh --quick x4_word x4_serial
+
+litex: setup  ## LiteX and LitePCIe in an environment of their own, build/litex, for examples/litex
+	@tools/setup-litex.sh
 
 wheels: setup sim rtl  ## the wheels of docs/install.md and docs/ssd-in-a-design.md in build/wheels; tools/try-wheels.sh tries them
 	@$(PY) -m tools.wheels

@@ -49,6 +49,7 @@ GROUPS = {
     "mutants": Group("what `make mutants` needs", "dev", ("mutants",)),
     "javascript": Group("what `make lint` runs the checkers of JavaScript with", "dev", ("javascript",)),
     "requirements": Group("what `make requirements` needs", "dev", ("requirements",)),
+    "litex": Group("what `make litex` needs", "dev", ("litex",)),
     "hw": Group("the extra hw", "base", ("hw",)),
     "cluster": Group("the extra cluster", "base", ("cluster",)),
     "openhtf": Group("the extra openhtf", "base", ("openhtf",), apart=True),
