@@ -48,8 +48,9 @@ rtl-tests: setup controller  ## the same, built soon rather than fast, for the t
 	@$(PY) -m wattbell_gateware.generate --out build/rtl
 	@sim/rig/build-rtl.sh --quick x4_word x4_serial
 
-litex: setup  ## LiteX and LitePCIe in an environment of their own, build/litex, for examples/litex
+litex: setup  ## examples/litex: the tap behind LitePCIe's PHY, simulated with LiteX in an environment of its own (docs/tap-in-a-design.md)
 	@tools/setup-litex.sh
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" build/litex/bin/python examples/litex/run.py
 
 wheels: setup sim rtl  ## the wheels of docs/install.md and docs/ssd-in-a-design.md in build/wheels; tools/try-wheels.sh tries them
 	@$(PY) -m tools.wheels

@@ -33,19 +33,24 @@ class SimulatedPhy(LiteXModule):
 
 
 class Drive(LiteXModule):
-    """An admin queue pair and one of I/O. It knows Create I/O CQ and SQ, reads and writes of one block, and forgets the data."""
+    """An admin queue pair and one of I/O. It knows Create I/O CQ and SQ, reads and writes of one block, and forgets the data.
+
+    Register 2000h is the address of interrupt messages. At 0 the PHY makes them, as with LitePCIe's pins to the hard block. Otherwise
+    the drive writes them itself, as `LitePCIeMSIX` does; the data is the queue.
+    """
 
     def __init__(self, endpoint: Any) -> None:
         phy = endpoint.phy
         assert phy.data_width == 64, "the drive's beats have two double words"
-        slave = endpoint.crossbar.get_slave_port(address_decoder=lambda _address: 1)
+        # All of BAR0 is the drive's. A constant 1 would become an `always @(*)` without inputs, which Verilator never runs.
+        slave = endpoint.crossbar.get_slave_port(address_decoder=lambda address: address[14:] == 0)
         master = endpoint.crossbar.get_master_port()
         tails = Array([Signal(max=ENTRIES, name=f"tail_{queue}") for queue in range(2)])
         heads = Array([Signal(max=ENTRIES, name=f"head_{queue}") for queue in range(2)])
         sqs, cqs = (Array([Signal(32, name=f"{name}_{queue}") for queue in range(2)]) for name in ("sq", "cq"))
         places = Array([Signal(max=ENTRIES, name=f"place_{queue}") for queue in range(2)])
         phases = Array([Signal(reset=1, name=f"phase_{queue}") for queue in range(2)])
-        enabled = Signal()
+        enabled, message = Signal(), Signal(32)
 
         # Registers and doorbells
         request, reply = slave.sink, slave.source
@@ -74,6 +79,7 @@ class Drive(LiteXModule):
                     0x30: cqs[0].eq(number),
                     0x1000: tails[0].eq(number),
                     0x1008: tails[1].eq(number),
+                    0x2000: message.eq(number),
                 },
             ),
         )
@@ -151,13 +157,19 @@ class Drive(LiteXModule):
             ask.len.eq(4),
             ask.last.eq(beat == 1),
             ask.dat.eq(Mux(beat == 0, 0, Cat(heads[queue], Signal(16 - len(heads[0])), queue, Signal(15), cid, phases[queue], Signal(15)))),
-            If(ask.ready, NextValue(beat, beat + 1), If(ask.last, NextState("INTERRUPT"))),
+            If(ask.ready, NextValue(beat, beat + 1), If(ask.last, NextValue(beat, 0), NextState("INTERRUPT"))),
         )
         fsm.act(
             "INTERRUPT",
-            phy.msi.valid.eq(1),
+            phy.msi.valid.eq(message == 0),
+            ask.valid.eq(message != 0),
+            ask.we.eq(1),
+            ask.adr.eq(message),
+            ask.len.eq(1),
+            ask.last.eq(1),
+            ask.dat.eq(queue),
             If(
-                phy.msi.ready,
+                Mux(message == 0, phy.msi.ready, ask.ready),
                 NextValue(places[queue], places[queue] + 1),
                 If(places[queue] == ENTRIES - 1, NextValue(phases[queue], ~phases[queue])),
                 NextState("WAIT"),

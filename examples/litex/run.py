@@ -30,19 +30,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path, default=Path("build/litex/example"), help="folder for everything made (default: %(default)s)")
     parser.add_argument("--endianness", choices=["big", "little"], default="big", help="the PHY's order of payload bytes: 7 series is big")
-    parser.add_argument("--no-attach", action="store_true", help="do not tell the tap where BAR0 is: it then finds no command")
     arguments = parser.parse_args()
     folder = arguments.out.resolve() / arguments.endianness
     tap_file = arguments.out.resolve() / f"{TAP}.v"
-    if not tap_file.is_file():
-        generate(tap_file.parent, [TAP], "0")
+    generate(tap_file.parent, [TAP], "0")
     sources = write_verilog(folder, tap_file, arguments.endianness)
     verilate(folder, sources)
     records = folder / "records.json"
-    records.unlink(missing_ok=True)
+    for old in folder.glob("records.*.json"):
+        old.unlink()
     env = {"ENDIANNESS": arguments.endianness, "RECORDS": str(records), "PYTHONPATH": str(HERE)}
-    if arguments.no_attach:
-        env["NO_ATTACH"] = "1"
     results = get_runner("verilator").test(
         test_module="bench",
         hdl_toplevel="drive_soc",
@@ -53,8 +50,9 @@ def main() -> int:
         log_file=folder / "run.log",
         results_xml=str(folder / "results.xml"),
     )
-    if records.is_file():
-        show(json.loads(records.read_text(encoding="utf-8")))
+    for made in sorted(folder.glob("records.*.json")):
+        print(f"interrupt messages by {made.stem.partition('.')[2]}:")
+        show(json.loads(made.read_text(encoding="utf-8")))
     cases = list(ElementTree.parse(results).iter("testcase"))
     failed = not cases or any(case.find("failure") is not None or case.find("error") is not None for case in cases)
     print(
@@ -70,11 +68,11 @@ def verilate(folder: Path, sources: list[Path]) -> None:
     libraries, bench = config.libs_dir, Path(config.share_dir) / "lib" / "verilator" / "verilator.cpp"
     linking = f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator"
     options = ["--cc", "--exe", "--vpi", "-Mdir", str(folder), "--top-module", "drive_soc", "--prefix", "Vtop", "-o", "drive_soc"]
-    options += ["-Wno-fatal", "--timescale", "1ns/1ps", "--output-split", "100000", "-LDFLAGS", linking]
+    options += ["-Wno-fatal", "--timescale", "1ns/1ps", "--output-split", "20000", "-LDFLAGS", linking]
     with (folder / "build.log").open("w", encoding="utf-8") as log:
         command = ["verilator", *options, str(bench), str(public), *map(str, sources)]
         subprocess.run(command, cwd=folder, stdout=log, stderr=log, check=True)
-        make = ["make", "-C", str(folder), "-f", "Vtop.mk", "-j", "2", "OPT_FAST=-O1", "OPT_SLOW=-O0", "OPT_GLOBAL=-O0"]
+        make = ["make", "-C", str(folder), "-f", "Vtop.mk", "-j", "2", "OPT_FAST=-O0", "OPT_SLOW=-O0", "OPT_GLOBAL=-O0"]
         subprocess.run(make, stdout=log, stderr=log, check=True)
 
 

@@ -83,7 +83,8 @@ def write_verilog(folder: Path, tap_file: Path, endianness: str) -> list[Path]:
     soc = Soc(platform, tap_file, endianness)
     soc.finalize()
     top = folder / "drive_soc.v"
-    made = platform.get_verilog(soc, name="drive_soc")
+    # As LiteX's own simulator: the other form, for synthesis, wakes itself without end at time 0 in Icarus Verilog.
+    made = platform.get_verilog(soc, name="drive_soc", regular_comb=False)
     top.write_text(made.main_source, encoding="utf-8")
     for name, content in made.data_files.items():
         (folder / name).write_text(content, encoding="utf-8")

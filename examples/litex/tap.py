@@ -30,11 +30,10 @@ def swap_dword(dword: Any) -> Any:
 
 
 class WattbellTap(LiteXModule):
-    """Watches the TLPs between a PHY of LitePCIe and its endpoint.
+    """Watches the TLPs between a PHY of LitePCIe and its endpoint, in their clock domain `sys`.
 
     phy: a PHY with one stream a direction, such as S7PCIEPHY; its width must be the tap's
     verilog: file of the tap, named after its module
-    clock_domain: clock of the PHY's streams
 
     Raises ValueError for a PHY that the tap cannot sit behind.
 
@@ -47,7 +46,7 @@ class WattbellTap(LiteXModule):
     attached : 1 when the tap has the address
     """
 
-    def __init__(self, phy: Any, verilog: Path, clock_domain: str = "sys") -> None:
+    def __init__(self, phy: Any, verilog: Path) -> None:
         if not hasattr(phy, "source") or not hasattr(phy, "sink"):
             raise ValueError("the PHY has requests and completions apart: the tap wants one stream a direction")
         if phy.qword_aligned:
@@ -85,7 +84,7 @@ class WattbellTap(LiteXModule):
             )
         ]
         wires = {f"{'i' if ports[name][0] == 'input' else 'o'}_{name}": signal for name, signal in signals.items()}
-        self.specials += Instance(verilog.stem, i_clk=ClockSignal(clock_domain), i_rst=ResetSignal(clock_domain), **wires)
+        self.specials += Instance(verilog.stem, i_clk=ClockSignal("sys"), i_rst=ResetSignal("sys"), **wires)
 
     def _watch(self, side: str, endpoint: Any, endianness: str, signals: dict[str, Any]) -> None:
         """Copy each beat that passes. LitePCIe has headers as numbers; a PHY with big endianness has payloads in the same order."""
