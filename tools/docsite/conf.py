@@ -1,11 +1,14 @@
 """Sphinx's settings of the documentation site (`make docs`)."""
 
+import sys
 import tomllib
 from pathlib import Path
 
 from tools.docsite.navigation import START
 
-_package = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+_ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(_ROOT / "cocotbext"))  # the package cocotbext.nvmetap, which a checkout does not install
+_package = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 project = _package["name"].capitalize()
 project_copyright = f"The Wattbell authors. {_package['license']}; hw/ CERN-OHL-P-2.0"
