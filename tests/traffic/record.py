@@ -9,7 +9,7 @@ import hashlib
 import json
 import random
 from collections import Counter
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,7 @@ def _fields(table: Table) -> dict[str, Any]:
 
 
 def _counts(verdict: Verdict) -> dict[str, Any]:
-    return {name: value for name, value in asdict(Verdict(**{**vars(verdict), "faults": []})).items() if value}
+    return {name: value for name, value in vars(verdict).items() if value and name != "faults"}
 
 
 def _table(block: dict[str, Any]) -> Table:
