@@ -131,6 +131,15 @@ def test_a_record_that_names_no_command_takes_none_from_another_record() -> None
     assert (found.right, found.flagged, found.silent, found.overcounted) == (2, 1, 0, 0)
 
 
+def test_data_in_the_tick_of_a_reset_may_be_on_either_side() -> None:
+    """A tick does not tell which of the two came first."""
+    for reset, silent in ((3_000_900, 0), (3_001_000, 1)):
+        ended = replace(DEED, cqe=None, interrupt=None, head=None, reset=reset, pieces=[3_000_000], may_lack=[])
+        ended.settle()
+        record = {**RIGHT, "cqe": reset // 1000, "first_data": None, "last_data": None, "interrupt": None, "head": None}
+        assert judge([ended], Stream([Account(1, 7, ABORTED, record)])).silent == silent
+
+
 def test_a_command_whose_sqe_passes_behind_its_reset_has_no_name() -> None:
     """The drive goes on for a while behind the write of a Function Level Reset. The record at the reset cannot name the command."""
     ended = replace(DEED, reset=1_500_000, head=None, interrupt=None)

@@ -76,6 +76,8 @@ class Deed:
             self.may_lack.append("interrupt")
         if self.reset is not None and self.unnamed():
             self.may_lack.append("fetch")
+        if self.reset is not None:
+            self.may_lack += [name for name in INSTANTS if (getattr(self, name) or 0) // 1000 == self.reset // 1000]
 
     def lacks_after(self, down: int) -> None:
         """Forget TLPs that were due on a link that went down at `down`."""
