@@ -60,7 +60,6 @@ class Completions:
         self._cqe_phase = Signal()
         self._cqe_slot = Signal(slots.bits)
         self._cqe_guess = Signal()
-        self._told_unread = Signal()  # an event of this capture says that the drive takes SQEs without a read
         self._passed = Signal()  # what the drive has taken of the SQ, with a read that was not seen, is announced no longer
         # From the oldest of these to SQ head and tail, and from tail to head; modulo a clock later.
         self._taken, self._announced, self._beyond = Signal(18), Signal(18), Signal(18)
@@ -268,10 +267,8 @@ class Completions:
             with m.If((queues.sq.count != 0) & known & (self._taken != 0) & (self._taken <= self._announced)):
                 slots.let_go(m, queues.sq.head)
                 # No TLP was lost since its doorbell, so there was no read.
-                with m.If((queues.sq.epoch == self.report.epoch) & ~self.report.told_parts):
-                    m.d.sync += self._told_unread.eq(self.report.wanted)
-                    with m.If(~self._told_unread):
-                        self.report.event(m, spec.EventType.GUESSING, arg8=int(spec.GuessReason.SQES_UNREAD), arg16=self._cqe_sqid)
+                with m.If((queues.sq.epoch == self.report.epoch) & ~self.report.told[spec.GuessReason.SQE_PARTS]):
+                    self.report.once(m, spec.GuessReason.SQES_UNREAD, self._cqe_sqid)
                 m.d.sync += [queues.sq.head.eq(slots.link.r["next"]), queues.sq.count.eq(queues.sq.count - 1)]
                 m.d.comb += [slots.ra.eq(slots.link.r["next"]), slots.link.ra.eq(slots.link.r["next"])]
                 m.next = "CQE_PASS_LOOK"

@@ -55,7 +55,6 @@ class Dispatch:
         self.i, self._busy, self._marked, self._free, self._free_side, self._free_to = i, busy, marked, free, free_side, free_to
         self.tlp, self.report, self.settings, self.slots, self.tags, self.map = tlp, report, settings, slots, tags, map_
         self.messages, self.pages, self.control, self.head_queue, self.way, self.order = messages, pages, control, head_queue, way, order
-        self._told_foreign = Signal()  # the capture has the event
 
     def states(self, m: Module) -> None:
         """Build all states of this file."""
@@ -177,18 +176,11 @@ class Dispatch:
                 m.next = "FOREIGN"
 
     def _foreign_state(self, m: Module) -> None:
-        """Build FOREIGN: a second function behind the link. A capture has one event for it. PCIe: Transaction ID."""
+        """Build FOREIGN: a second function behind the link. PCIe: Transaction ID."""
         tlp, report = self.tlp, self.report
 
         with m.State("FOREIGN"):
             m.d.comb += report.unmatched.eq(1)
             m.d.sync += self.settings.other_functions.eq(1)
-            m.d.sync += self._told_foreign.eq(report.wanted)
-            with m.If(~self._told_foreign):
-                report.event(
-                    m,
-                    spec.EventType.GUESSING,
-                    arg8=int(spec.GuessReason.SECOND_FUNCTION),
-                    arg16=tlp.header.requester,
-                )
+            report.once(m, spec.GuessReason.SECOND_FUNCTION, tlp.header.requester)
             m.next = Place.DONE

@@ -231,9 +231,7 @@ class Fetch:
                 m.d.comb += report.unmatched.eq(1)
                 m.next = Place.TAG_UNKNOWN
                 with m.If(~beyond):
-                    m.d.sync += report.told_parts.eq(report.wanted)
-                    with m.If(~report.told_parts):
-                        report.event(m, spec.EventType.GUESSING, arg8=int(spec.GuessReason.SQE_PARTS), arg16=queues.qid)
+                    report.once(m, spec.GuessReason.SQE_PARTS, queues.qid)
             with m.Else():
                 with m.If(~settings.function_known):
                     settings.follow(m, tlp.header.requester)

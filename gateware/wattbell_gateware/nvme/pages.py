@@ -77,7 +77,6 @@ class Pages:
         self._pe_way = Signal(map_.count)  # one-hot
         self._pe_several = Signal()  # more ways hold the page
         self._page_lives, self._page_identify = Signal(), Signal()  # `pe` is of a command in flight; of Identify
-        self._told_spaces = Signal()  # the capture has the event
         self._page_namespace = Signal()  # of such a one that tells a namespace's format
         self._pe_far = Signal()  # `pe` is of data that ends before
         # Other entries that may hold the data, too, and the one of these in hand; whether one was of another command in flight.
@@ -243,16 +242,9 @@ class Pages:
             with m.Else():
                 m.next = "PAGE_SLOT"
 
-        # PCIe: PASID TLP Prefix. A capture has one event for it.
-        with m.State("SPACE"):
-            m.d.sync += [settings.spaces.eq(1), self._told_spaces.eq(report.wanted)]
-            with m.If(~self._told_spaces):
-                report.event(
-                    m,
-                    spec.EventType.GUESSING,
-                    arg8=int(spec.GuessReason.ADDRESS_SPACES),
-                    arg16=tlp.header.requester,
-                )
+        with m.State("SPACE"):  # PCIe: PASID TLP Prefix
+            m.d.sync += settings.spaces.eq(1)
+            report.once(m, spec.GuessReason.ADDRESS_SPACES, tlp.header.requester)
             m.next = Place.DONE
             with m.If(tlp.header.kind == TlpKind.MRD):
                 m.next = Place.TAG_UNKNOWN

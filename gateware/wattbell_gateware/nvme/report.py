@@ -11,13 +11,21 @@ from .tables import NEVER
 
 __all__ = ["Report"]
 
+_ONCE = (
+    spec.GuessReason.SECOND_FUNCTION,
+    spec.GuessReason.SQE_PARTS,
+    spec.GuessReason.SQES_UNREAD,
+    spec.GuessReason.ADDRESS_SPACES,
+)
+"""Reasons of which a capture has one event GUESSING: its description begins with them."""
+
 
 class Report:
     """Events and losses, with the tick of the TLP in hand.
 
     wanted : outputs of the TLP, mark or sweep in hand go into a capture.
     unmatched : pulse: the TLP fitted nothing.
-    told_parts : an event of this capture says that SQEs are read in parts.
+    told : by reason: an event GUESSING of this capture gives it (:meth:`once`).
     epoch : rises when bus data was lost; entries of an older epoch may be wrong.
     loss_seen : bus data was lost.
     loss_tick : tick of the last such loss.
@@ -28,7 +36,7 @@ class Report:
         self.unmatched = unmatched
         self.wanted = Signal()
         self.epoch = Signal(16)
-        self.told_parts = Signal()
+        self.told = {reason: Signal(name=f"told_{reason.name.lower()}") for reason in _ONCE}
         self.loss_seen = Signal()
         self.loss_tick = Signal(64)
 
@@ -37,7 +45,7 @@ class Report:
         was, begun, ended, tick = Signal(), Signal(64, init=NEVER), Signal(64), self._tlp.header.tick
         m.d.sync += was.eq(run)
         with m.If(run & ~was):
-            m.d.sync += begun.eq(now)
+            m.d.sync += [begun.eq(now), *(told.eq(0) for told in self.told.values())]
         with m.If(~run & was):
             m.d.sync += ended.eq(now)
         # A clock after the header: no state makes anything before. What begins or ends in this clock is later than any header's tick.
@@ -60,6 +68,12 @@ class Report:
             p.arg16.eq(arg16),
             p.arg32.eq(arg32),
         ]
+
+    def once(self, m: Module, reason: spec.GuessReason, arg16: Value) -> None:
+        """Send an event GUESSING with `reason` in the present state, if it is the capture's first."""
+        m.d.sync += self.told[reason].eq(self.wanted)
+        with m.If(~self.told[reason]):
+            self.event(m, spec.EventType.GUESSING, arg8=int(reason), arg16=arg16)
 
     def lost(self, m: Module, source: spec.LossSource) -> None:
         """Count a loss in the present state, at the TLP's tick."""

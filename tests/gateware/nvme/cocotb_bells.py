@@ -9,7 +9,7 @@ from cocotbext.pcie.core.tlp import Tlp, TlpType
 from cocotbext.pcie.core.utils import PcieId
 from wattbell_spec import wire as spec
 
-from tests.gateware.nvme.bench import Bench
+from tests.gateware.nvme.bench import Bench, Pin
 from tests.gateware.nvme.expect import FLUSH, GUESS, READ, WRITE
 from tests.gateware.nvme.link import DOWN, HOST, UP, Link
 from tests.gateware.nvme.model import Model
@@ -134,6 +134,26 @@ async def a_second_function(dut):
     model.events.append((ticks[0], "GUESSING", int(spec.GuessReason.SECOND_FUNCTION), int(OTHER), 0))
     bench = await run(dut, model, link)
     assert (await bench.counters())["unmatched"] == len(ticks)
+
+
+@cocotb.test()
+async def each_capture_names_the_second_function(dut):
+    """A second capture has an event of its own, though no TLP of that function came between the two."""
+    clock, link, model = make(SEED + 88)
+    doubled(link)
+    boot(model, 1, sizes=(16, 64))
+    workload(model, 5, opcodes=(READ,))
+    clock.run()
+    clock.now += 20000
+    pins = [Pin(clock.now, "run", 0), Pin(clock.now + 10000, "run", 1)]
+    clock.now += 20000
+    workload(model, 5, opcodes=(READ,))
+    clock.run()
+    bench = Bench(dut, WIDTH, TICKS)
+    await bench.start()
+    await bench.play(link.sent, pins)
+    reasons = [event["arg8"] for event in bench.events if event["type"] == int(spec.EventType.GUESSING)]
+    assert reasons == 2 * [int(spec.GuessReason.SECOND_FUNCTION)]
 
 
 @cocotb.test()

@@ -116,9 +116,8 @@ impl Tracker {
             self.tables.sqs[at].commands.pop_front();
             self.let_go(slot);
             // No TLP was lost since its doorbell, so there was no read.
-            let wanted = self.wanted();
-            if epoch == self.epoch && !self.sqes_in_parts && !std::mem::replace(&mut self.sqes_unread, wanted) {
-                self.event(kind::GUESSING, guess::SQES_UNREAD, qid.into(), 0);
+            if epoch == self.epoch && !self.told[usize::from(guess::SQE_PARTS)] {
+                self.tell_once(guess::SQES_UNREAD, qid.into());
             }
         }
         if distance(tail, head, size) << 1 < size {

@@ -29,10 +29,7 @@ impl Tracker {
         }
         let beyond = offset >= u64::from(size);
         if !aligned && !beyond {
-            let wanted = self.wanted();
-            if !std::mem::replace(&mut self.sqes_in_parts, wanted) {
-                self.event(kind::GUESSING, guess::SQE_PARTS, qid.into(), 0);
-            }
+            self.tell_once(guess::SQE_PARTS, qid.into());
         }
         if !aligned || beyond {
             return self.read_nothing(h);

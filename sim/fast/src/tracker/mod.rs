@@ -134,22 +134,18 @@ pub struct Tracker {
     /// Memory page size, in 2**(12 + mps) bytes.
     mps: u32,
     bar0: u64,
-    /// The function that is followed: the low byte of its identifier. Whether it was said that there is another one.
+    /// The function that is followed: the low byte of its identifier.
     function: Option<u8>,
-    two_functions: bool,
+    /// Reasons of which the capture has an event GUESSING, by their codes.
+    told: [bool; guess::ADDRESS_SPACES as usize + 1],
     /// There is another function behind the link.
     other_functions: bool,
     /// The drive reads SQEs beyond the tail, or twice.
     reads_ahead: bool,
-    /// A request of a process (PCIe, PASID TLP Prefix) was seen. Whether it was said.
+    /// A request of a process (PCIe, PASID TLP Prefix) was seen.
     spaces: bool,
-    spaces_told: bool,
     /// The size of SQEs in I/O queues was neither seen nor told.
     sqes_unsized: bool,
-    /// Whether it was said that the drive reads SQEs in parts.
-    sqes_in_parts: bool,
-    /// Whether it was said that the drive takes SQEs without a read.
-    sqes_unread: bool,
     dstrd: u8,
     /// Whether `dstrd` was seen or told, and whether it was said that it was not.
     stride_known: bool,
@@ -203,6 +199,9 @@ impl Tracker {
     /// Begins or ends the run: records are made of whatever completes while it lasts.
     pub fn set_run(&mut self, clock: Clock, run: bool) {
         self.window = if run { tick(clock)..NEVER } else { self.window.start..tick(clock) };
+        if run {
+            self.told = Default::default();
+        }
     }
 
     /// The counters are asked for in `clock`. Those of TLPs are known at once, the others from `snapshot` when what was
@@ -361,6 +360,14 @@ impl Tracker {
         self.made.losses.push((source, self.tick));
     }
 
+    /// Makes an event GUESSING with `reason` if it is the capture's first.
+    fn tell_once(&mut self, reason: u8, arg16: u16) {
+        let wanted = self.wanted();
+        if !std::mem::replace(&mut self.told[usize::from(reason)], wanted) {
+            self.event(kind::GUESSING, reason, arg16, 0);
+        }
+    }
+
     /// A TLP of a function that is not followed.
     fn of_another_function(&mut self, h: &Header) {
         if h.kind == Kind::MemRead {
@@ -369,10 +376,7 @@ impl Tracker {
             self.unmatched();
         }
         self.other_functions = true;
-        let wanted = self.wanted();
-        if !std::mem::replace(&mut self.two_functions, wanted) {
-            self.event(kind::GUESSING, guess::SECOND_FUNCTION, h.requester, 0);
-        }
+        self.tell_once(guess::SECOND_FUNCTION, h.requester);
     }
 
     /// A read of the drive fits nothing.
@@ -384,5 +388,24 @@ impl Tracker {
     /// A TLP fits nothing.
     fn unmatched(&mut self) {
         self.counters.unmatched = self.counters.unmatched.wrapping_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_capture_gives_a_reason_once() {
+        let mut tracker = Tracker::new(0);
+        let mut told = |clock, run| {
+            tracker.set_run(clock, run);
+            tracker.tick = tick(clock + 1);
+            tracker.tell_once(guess::SECOND_FUNCTION, 0x0101);
+            tracker.tell_once(guess::SECOND_FUNCTION, 0x0101);
+            tracker.made.events.len()
+        };
+        assert_eq!([told(10, true), told(20, true)], [1, 2], "a capture begins without one in between");
+        assert_eq!([told(30, false), told(40, true)], [2, 3]);
     }
 }

@@ -6,7 +6,7 @@ use super::{load, Tracker};
 use crate::raw::RawTlp;
 use crate::time::{clock_at, Clock, DELAY_TICKS};
 use wattbell_spec::nvme::admin;
-use wattbell_spec::wire::{event_type_code as kind, guess_reason_code as guess, loss_source_code as source};
+use wattbell_spec::wire::{guess_reason_code as guess, loss_source_code as source};
 
 const IDENTIFY_DATA: u8 = 2;
 
@@ -122,10 +122,7 @@ impl Tracker {
         self.translated = true;
         if h.is_of_process() {
             self.spaces = true;
-            let wanted = self.wanted();
-            if !std::mem::replace(&mut self.spaces_told, wanted) {
-                self.event(kind::GUESSING, guess::ADDRESS_SPACES, h.requester, 0);
-            }
+            self.tell_once(guess::ADDRESS_SPACES, h.requester);
         }
     }
 
