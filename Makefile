@@ -49,7 +49,7 @@ rtl-tests: setup controller  ## the same, built soon rather than fast, for the t
 	@sim/rig/build-rtl.sh --quick x4_word x4_serial
 
 litex: setup  ## examples/litex: the tap behind LitePCIe's PHY, simulated with LiteX in an environment of its own (docs/tap-in-a-design.md)
-	@tools/setup-litex.sh
+	@tools/setup-beside.sh litex
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" build/litex/bin/python examples/litex/run.py
 
 wheels: setup sim rtl  ## the wheels of docs/install.md and docs/ssd-in-a-design.md in build/wheels; tools/try-wheels.sh tries them
@@ -62,7 +62,7 @@ guest: setup sim  ## QEMU, a Linux kernel, fio and nvme-cli, unpacked into build
 	@sim/guest/fetch.sh
 
 openhtf: setup  ## OpenHTF in an environment of its own, build/openhtf: it wants another tornado than the tests (docs/adapters.md)
-	@tools/setup-openhtf.sh
+	@tools/setup-beside.sh openhtf
 
 .PHONY: demo-takes
 demo-takes:

@@ -191,7 +191,7 @@ def test_pip_is_never_called_without_hashes() -> None:
     assert {
         "hw/board/production.py",
         "tools/install.sh",
-        "tools/setup-openhtf.sh",
+        "tools/setup-beside.sh",
         "tools/setup.sh",
         "tools/try-wheels.sh",
         "tools/wheels.py",

@@ -17,7 +17,7 @@ _ONCE = (
     spec.GuessReason.SQES_UNREAD,
     spec.GuessReason.ADDRESS_SPACES,
 )
-"""Reasons of which a capture has one event GUESSING: its description begins with them."""
+"""Reasons that a capture gives in one event GUESSING each. Its description begins with these reasons."""
 
 
 class Report:

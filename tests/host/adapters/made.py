@@ -17,7 +17,7 @@ MS, S = 1_000_000, 1_000_000_000
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples" / "adapters"
 OPENHTF = ROOT / "build" / "openhtf" / "bin" / "python"
-"""Python of the environment with OpenHTF (tools/setup-openhtf.sh)."""
+"""Python of the environment with OpenHTF (tools/setup-beside.sh)."""
 PROFILE = "intel-660p-1tb"
 RULE = "guard band w = U on both sides, k = 2 (ILAC-G8:09/2019, 4.2.3)"
 

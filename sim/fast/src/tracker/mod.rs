@@ -136,7 +136,7 @@ pub struct Tracker {
     bar0: u64,
     /// The function that is followed: the low byte of its identifier.
     function: Option<u8>,
-    /// Reasons of which the capture has an event GUESSING, by their codes.
+    /// Whether an event GUESSING of this capture gives a reason, by its code.
     told: [bool; guess::ADDRESS_SPACES as usize + 1],
     /// There is another function behind the link.
     other_functions: bool,
